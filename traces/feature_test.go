@@ -271,8 +271,9 @@ func TestField_A8_WrongFeatures(t *testing.T) {
 			edit: values}, `has type fixed_size_binary[2], need fixed_size_binary[4]`},
 		"binary": {foreign{head: promise, fields: column("feature", arrow.BinaryTypes.Binary,
 			false), edit: values}, `has type binary, need fixed_size_binary[4]`},
-		"nullable": {foreign{head: promise, fields: column("feature", fixed(4), true),
-			edit: values}, `column "feature" is nullable`},
+		"a null": {foreign{head: promise, fields: column("feature", fixed(4), true),
+			edit: func(v map[string][]any) { values(v); v["feature"][1] = nil }},
+			`column "feature" has 3 rows of 3 and 1 nulls`},
 		"width": {foreign{head: func(h *Header) { h.FeatureKind = FFNInput }},
 			"features of 0 numbers"},
 		"huge": {foreign{head: func(h *Header) {

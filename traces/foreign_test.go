@@ -117,6 +117,10 @@ func appendValue(t *testing.T, b array.Builder, v any) {
 			b.Append(raw)
 			return
 		}
+		if v == nil {
+			b.AppendNull()
+			return
+		}
 		b.Append([]byte("x"))
 	case *array.ListBuilder:
 		b.Append(true)

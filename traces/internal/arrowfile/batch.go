@@ -39,7 +39,8 @@ func readRecord(msg *flat, rec table, body []byte, picked []field, cols []Column
 	if c, ok := rec.sub(3); ok {
 		if c.u8(0) != codecZstd {
 			return out, fmt.Errorf("bodies compressed with codec %d (LZ4 is 0), need none or "+
-				"zstd: %w", c.u8(0), ErrUnsupported)
+				"zstd; write it with compression=\"zstd\" (pandas' and pyarrow's default is "+
+				"LZ4): %w", c.u8(0), ErrUnsupported)
 		}
 		out.zstd = true
 	}
@@ -56,8 +57,8 @@ func readRecord(msg *flat, rec table, body []byte, picked []field, cols []Column
 		}
 		node := nodes + pairBytes*fd.node
 		if n, nulls := msg.i64(node), msg.i64(node+8); n != rows || nulls != 0 {
-			return out, fmt.Errorf("column %q has %d rows of %d and %d nulls: %w", name, n, rows,
-				nulls, ErrFormat)
+			return out, fmt.Errorf("column %q has %d rows of %d and %d nulls; a row without a "+
+				"value cannot be read: %w", name, n, rows, nulls, ErrFormat)
 		}
 		for k := range cols[i].Buffers() {
 			buf := bufs + pairBytes*(fd.buffer+1+k) // 0 is the validity bitmap

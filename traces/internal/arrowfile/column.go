@@ -20,7 +20,7 @@ const (
 	Binary // at most Column.Size bytes per value
 )
 
-// Column is a column of a table: not nullable, not a dictionary.
+// Column is a column of a table: without nulls, not a dictionary.
 type Column struct {
 	Name string
 	Type Type

@@ -16,8 +16,8 @@
 //
 //  1. Blocks lie between the leading magic and the footer, in ascending order, without overlap. A
 //     small footer cannot claim more rows than the file has bytes for.
-//  2. Every bound column has the type asked for, is not nullable, is no dictionary and holds no
-//     null.
+//  2. Every bound column has the type asked for, is no dictionary and holds no null, although its
+//     field may be nullable: what pandas, Polars and DuckDB write always is.
 //  3. Every column buffer of an uncompressed batch is inside the file, 8-aligned, and at least rows
 //     × width long. Value checks the offsets of a Binary column.
 //

@@ -197,11 +197,8 @@ func (f *File) pick(c Column) (field, error) {
 	case len(found) > 1:
 		return field{}, fmt.Errorf("column %q is there %d times: %w", c.Name, len(found), ErrFormat)
 	case found[0].typeName != c.TypeName():
-		return field{}, fmt.Errorf("column %q has type %s, need %s: %w", c.Name, found[0].typeName,
-			c.TypeName(), ErrFormat)
-	case found[0].nullable:
-		return field{}, fmt.Errorf("column %q is nullable, need %s not null: %w", c.Name,
-			c.TypeName(), ErrFormat)
+		return field{}, fmt.Errorf("column %q has type %s, need %s; cast it: %w", c.Name,
+			found[0].typeName, c.TypeName(), ErrFormat)
 	}
 	return found[0], nil
 }

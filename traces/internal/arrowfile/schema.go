@@ -27,7 +27,6 @@ const (
 type field struct {
 	name     string
 	typeName string
-	nullable bool
 	node     int // index of its first field node in a batch
 	buffer   int // index of its first buffer (the validity bitmap) in a batch
 }
@@ -49,8 +48,7 @@ func (r *schemaReader) fields(schema table) ([]field, error) {
 	out := make([]field, 0, n)
 	for k := 0; k < n; k++ {
 		t := r.f.element(pos, k)
-		fd := field{name: string(clip(t.bytes(0))), nullable: t.u8(1) != 0, node: r.nodes,
-			buffer: r.buffers}
+		fd := field{name: string(clip(t.bytes(0))), node: r.nodes, buffer: r.buffers}
 		fd.typeName = typeName(t)
 		err := r.count(t, 0)
 		if r.f.err != nil { // after an error, names and types are zeros
