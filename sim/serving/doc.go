@@ -64,7 +64,7 @@
 // # Invariants
 //
 //  1. Every token of an admitted request is computed once, in order.
-//  2. Finished, unfinished and refused requests add up to those that arrived.
+//  2. Finished, failed, unfinished and refused requests add up to those that arrived.
 //  3. The same configuration, requests and seed give the same result. A request's masks depend on
 //     its number alone.
 //  4. Memory does not depend on the number of requests: waiting requests stay in the source.

@@ -198,6 +198,7 @@ func (s *Study) countTable(r *Result) *document.Table {
 		why string
 		n   int64
 	}{
+		{"failed: the prompt was computed, and no output", r.Failed},
 		{"not finished: running", r.Unfinished.Running},
 		{"not finished: waiting", r.Unfinished.Waiting},
 		{"refused: longer than the model's context", r.Unfinished.TooLong},
@@ -313,7 +314,8 @@ func (s *Study) row() *document.Table {
 		name string
 		n    int64
 	}{
-		{"arrived", r.Arrived}, {"completed", r.Completed}, {"running", r.Unfinished.Running},
+		{"arrived", r.Arrived}, {"completed", r.Completed}, {"failed", r.Failed},
+		{"running", r.Unfinished.Running},
 		{"waiting", r.Unfinished.Waiting}, {"too long", r.Unfinished.TooLong},
 		{"too large", r.Unfinished.TooLarge}, {"single token", r.Single},
 		{"good requests", r.Good}, {"steps", r.Steps}, {"duration ns", int64(r.Duration)},

@@ -159,7 +159,7 @@ func (f *finder) try(ctx context.Context, rate float64) (*Result, bool, error) {
 		return nil, false, err
 	}
 	if f.admitted == 0 {
-		f.admitted = r.Arrived - r.Unfinished.TooLong - r.Unfinished.TooLarge
+		f.admitted = r.Arrived - r.Failed - r.Unfinished.TooLong - r.Unfinished.TooLarge
 		f.most = f.admitted - int64(math.Ceil(f.answer.Share*float64(f.admitted)))
 	}
 	missed := r.Completed - r.Good

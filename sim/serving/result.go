@@ -22,6 +22,7 @@ const (
 type Result struct {
 	Arrived    int64      `json:"arrived"` // before the deadline, if there is one
 	Completed  int64      `json:"completed"`
+	Failed     int64      `json:"failed"` // whose prompts were computed, and no output
 	Unfinished Unfinished `json:"unfinished"`
 	Stopped    Stop       `json:"stopped,omitempty"`
 
@@ -43,7 +44,7 @@ type Result struct {
 	OutputThroughput  float64 `json:"output_throughput"`
 	TokenThroughput   float64 `json:"total_token_throughput"` // prompt and output
 	// Attainment is the share of the admissible requests that met the objectives. Admissible are
-	// those that arrived and were not refused.
+	// those that arrived, were not refused and did not fail.
 	Attainment  float64 `json:"slo_attainment"`
 	Utilisation float64 `json:"utilisation"` // Busy/Duration
 	PeakBatch   int     `json:"peak_batch"`
@@ -133,18 +134,18 @@ func (h *histogram) latency() Latency {
 // sums add up a run.
 type sums struct {
 	sim.Tally
-	arrived, finished, tooLong, tooLarge, queued int64
-	good, singleToken                            int64
-	promptTokens, decodeTokens, outputTokens     int64
-	steps, batches                               int64 // sequences over all steps
-	peakBatch                                    int
-	peakKV                                       units.Bytes
-	resident                                     int64 // rows, over all steps
-	peakResident                                 int
-	busy                                         units.Nanos
-	longestPrompt                                int
-	ttft, tpot, itl, e2e, queueing               histogram
-	stopped                                      Stop
+	arrived, finished, failed, tooLong, tooLarge, queued int64
+	good, singleToken                                    int64
+	promptTokens, decodeTokens, outputTokens             int64
+	steps, batches                                       int64 // sequences over all steps
+	peakBatch                                            int
+	peakKV                                               units.Bytes
+	resident                                             int64 // rows, over all steps
+	peakResident                                         int
+	busy                                                 units.Nanos
+	longestPrompt                                        int
+	ttft, tpot, itl, e2e, queueing                       histogram
+	stopped                                              Stop
 }
 
 // add counts a step.
@@ -165,8 +166,9 @@ func per(a, b float64) float64 {
 func (r *run) result() *Result {
 	s := &r.sum
 	t := &Result{
-		Arrived: s.arrived, Completed: s.finished, Stopped: s.stopped, Duration: r.now,
-		Busy: s.busy, Steps: s.steps,
+		Arrived: s.arrived, Completed: s.finished, Failed: s.failed, Stopped: s.stopped,
+		Duration: r.now,
+		Busy:     s.busy, Steps: s.steps,
 		Unfinished: Unfinished{Running: int64(len(r.running)), Waiting: s.queued,
 			TooLong: s.tooLong, TooLarge: s.tooLarge},
 		Input: s.promptTokens, Decode: s.decodeTokens, Output: s.outputTokens,
@@ -194,7 +196,7 @@ func (r *run) result() *Result {
 	t.OutputThroughput, t.TokenThroughput = per(float64(t.Output), seconds),
 		per(float64(t.Input+t.Output), seconds)
 	t.Attainment = per(float64(t.Good),
-		float64(t.Arrived-t.Unfinished.TooLong-t.Unfinished.TooLarge))
+		float64(t.Arrived-t.Failed-t.Unfinished.TooLong-t.Unfinished.TooLarge))
 	t.Utilisation = per(float64(t.Busy), float64(t.Duration))
 	t.MeanBatch, t.MeanWaiting = per(float64(s.batches), float64(s.steps)), per(s.queueing.sum,
 		float64(t.Duration))

@@ -82,7 +82,7 @@ func (s *Server) run(ctx context.Context, src Source, most int64) (*Result, erro
 			return nil, err
 		}
 		if s.cfg.Progress != nil {
-			s.cfg.Progress(r.sum.finished + r.sum.tooLong + r.sum.tooLarge)
+			s.cfg.Progress(r.sum.finished + r.sum.failed + r.sum.tooLong + r.sum.tooLarge)
 		}
 	}
 }
@@ -120,7 +120,7 @@ func (r *run) admit() error {
 			return nil
 		}
 		// the last output token is not computed
-		positions := int64(r.next.Prompt) + int64(r.next.Output) - 1
+		positions := int64(r.next.Prompt) + int64(max(r.next.Output, 1)) - 1
 		kv := units.Bytes(positions) * r.positionBytes()
 		switch {
 		case r.head.Shape.MaxPos > 0 && positions > int64(r.head.Shape.MaxPos):
@@ -157,9 +157,9 @@ func (r *run) peek() error {
 	if err != nil {
 		return err
 	}
-	if r.next.Prompt < 1 || r.next.Output < 1 || r.next.At < last {
+	if r.next.Prompt < 1 || r.next.Output < 0 || r.next.At < last {
 		return fmt.Errorf("serving: request %d of %d prompt and %d output tokens at %v, after "+
-			"one at %v: at least one token of each, in order of arrival, is needed: %w",
+			"one at %v: prompts of at least one token, in order of arrival, are needed: %w",
 			r.sum.arrived+1, r.next.Prompt, r.next.Output, r.next.At, last, ErrConfig)
 	}
 	r.waiting = true
@@ -201,7 +201,7 @@ func (r *run) advance() error {
 	for i := range r.running {
 		q := &r.running[i]
 		positions += int64(q.computed + max(q.delivered-1, 0))
-		if q.delivered < q.output {
+		if q.computed < q.prompt || q.delivered < q.output {
 			kept = append(kept, *q)
 			continue
 		}
@@ -234,8 +234,13 @@ func (r *run) credit(s *segment) {
 	}
 }
 
-// finish counts a request that has all its output tokens.
+// finish counts a request that has all its output tokens, or has failed: the latter take time of
+// the server and have no latency.
 func (r *run) finish(q *sequence) {
+	if q.output == 0 {
+		r.sum.failed++
+		return
+	}
 	r.sum.finished++
 	r.sum.e2e.add(q.last-q.arrival, 1)
 	good := r.cfg.TTFT == 0 || q.first-q.arrival <= r.cfg.TTFT

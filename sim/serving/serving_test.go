@@ -181,6 +181,31 @@ func TestByHand(t *testing.T) {
 	}
 }
 
+// Field case W3: a request that fails has its prompt computed, keeps others waiting and has no
+// latency. On a device whose steps take 2 ms, at two prompt tokens a step:
+//
+//	0 to 4 ms  three prompt tokens, of a request that fails
+//	4 to 6 ms  the prompt of the second, which came at 1 ms
+func TestField_W3_FailedRequests(t *testing.T) {
+	cfg := testConfig()
+	cfg.Sim.Device, cfg.Chunk, cfg.Compute, cfg.MaxBatch = constantDevice(), 2, Once, 1
+	cfg.TTFT = 5 * ms
+	s := newServer(t, testTrace(2, 64, 4, 4, 0), cfg)
+	r := mustRun(t, s, requests(arrivals.Request{Prompt: 3}, arrivals.Request{At: ms, Prompt: 2,
+		Output: 1}))
+	if r.Arrived != 2 || r.Completed != 1 || r.Failed != 1 || r.Good != 1 || r.Attainment != 1 ||
+		r.Unfinished.Total() != 0 || r.Steps != 3 || r.Input != 5 || r.Output != 1 {
+		t.Errorf("%+v", r)
+	}
+	if r.TTFT.Count != 1 || r.TTFT.Max != 5*ms || r.E2E.Count != 1 || r.Queueing.Max != 3*ms {
+		t.Errorf("TTFT %+v, E2EL %+v, queueing %+v", r.TTFT, r.E2E, r.Queueing)
+	}
+	// The keys and values of its prompt are in memory meanwhile, and given back.
+	if want := 3 * 2 * s.head.Shape.KVBytes(); r.PeakKV != want {
+		t.Errorf("keys and values: %v, want %v", r.PeakKV, want)
+	}
+}
+
 // With one request at a time, a token takes what sim.Run charges for a token with these masks.
 func TestAloneIsSim(t *testing.T) {
 	const prompt, decode = 5, 9
@@ -498,7 +523,7 @@ func TestRefusals(t *testing.T) {
 	}
 	s := newServer(t, src, testConfig())
 	for says, src := range map[string]Source{
-		"at least one token of each": requests(arrivals.Request{Prompt: 0, Output: 1}),
+		"at least one token": requests(arrivals.Request{Prompt: 0, Output: 1}),
 		"after one at 5ns": requests(arrivals.Request{At: 5, Prompt: 1, Output: 1},
 			arrivals.Request{At: 4, Prompt: 1, Output: 1}),
 	} {

@@ -41,7 +41,7 @@ func (r *run) compose() {
 		} else if left > 0 {
 			s.ring, s.tokens, s.position = r.prompt, min(left, q.prompt-q.computed), q.computed
 			s.at = (q.promptAt + q.computed) % r.prompt.tokens()
-			s.output = q.computed+s.tokens == q.prompt
+			s.output = q.computed+s.tokens == q.prompt && q.output > 0
 			left -= s.tokens
 		} else {
 			continue

@@ -13,7 +13,7 @@ import (
 type Request struct {
 	At     units.Nanos // arrival, since the first request; 0 if the source has no times
 	Prompt int         // tokens of the whole context
-	Output int         // generated tokens
+	Output int         // generated tokens; 0 for a failed request, with Options.KeepFailed
 	// tokens of Prompt from earlier turns of the session; 0 if the source does not say
 	History int
 	Session string // conversation; "" if the source does not say
@@ -43,14 +43,14 @@ const (
 	Azure2024 Format = "azure-2024"
 	BurstGPT  Format = "burstgpt"
 	Mooncake  Format = "mooncake"
+	Bailian   Format = "bailian"
 	Vidur     Format = "vidur"
 	ShareGPT  Format = "sharegpt"
 )
 
 // Formats lists the names of the formats.
 func Formats() []Format {
-	return []Format{Azure2023, Azure2024, BurstGPT, Mooncake, Vidur,
-		ShareGPT}
+	return []Format{Azure2023, Azure2024, BurstGPT, Mooncake, Bailian, Vidur, ShareGPT}
 }
 
 // ParseFormat returns the format of a name. The error lists the names.
@@ -76,7 +76,10 @@ type Options struct {
 	Sort bool
 	// number of bad lines to leave out and count before one is an error; below 0 is 0
 	SkipBad int
-	Count   func(text string) int // tokens of a text; needed for ShareGPT and only there
+	// KeepFailed keeps the requests that have a prompt and no output tokens: they failed, after
+	// the server computed their prompts.
+	KeepFailed bool
+	Count      func(text string) int // tokens of a text; needed for ShareGPT and only there
 }
 
 // Stats counts the lines so far by their outcome.
@@ -86,7 +89,9 @@ type Stats struct {
 	// requests read; with Sort all of them from the first Next on
 	Requests int64 `json:"requests"`
 	// bad lines that SkipBad tolerated; they are in Skipped too
-	Bad     int64            `json:"bad"`
+	Bad int64 `json:"bad"`
+	// requests without output tokens that KeepFailed kept; they are in Requests too
+	Failed  int64            `json:"failed"`
 	Skipped map[Reason]int64 `json:"skipped"` // lines left out, by reason
 	// SingleToken is the number of requests with one output token. They have no time per output
 	// token, which is a mean over the tokens after the first. Leave them out of it.
@@ -121,7 +126,7 @@ const (
 // Reasons for which a line or a conversation is left out without being bad.
 const (
 	NoPrompt     Reason = "no prompt tokens"
-	NoOutput     Reason = "no output tokens" // BurstGPT: the request failed
+	NoOutput     Reason = "no output tokens" // the request failed: see Options.KeepFailed
 	Empty        Reason = "empty conversation"
 	OneTurn      Reason = "one turn"      // a question without an answer
 	GPTFirst     Reason = "gpt first"     // an answer without its question
@@ -140,6 +145,9 @@ var (
 	// ErrUnsupported is wrapped by errors about a file that may be valid but that this package
 	// cannot read.
 	ErrUnsupported = errors.New("unsupported trace of requests")
+	// ErrUnknown is wrapped beside ErrFormat by errors about a file that may be of several formats
+	// or of none: Options.Format says which it is.
+	ErrUnknown = errors.New("unknown format")
 )
 
 // LineError is a bad line. It wraps ErrFormat.

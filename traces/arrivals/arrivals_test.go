@@ -115,9 +115,8 @@ func TestTimesBeginAtTheFirstRequest(t *testing.T) {
 // TestMooncakeLines: any JSON is read that says what is wanted once, and nothing else is.
 func TestMooncakeLines(t *testing.T) {
 	good := ` {"a\"b": "}{,\\", "n": {"timestamp": [9, {"x": "]"}]}, "output_length":3 , "input_length" : 2,"timestamp": 1.5} `
-	list, stats,
-		err := text("{\"timestamp\":0.25,\"input_length\":1,\"output_length\":1}\n"+good+"\n",
-		Options{})
+	list, stats, err := text("{\"timestamp\":0.25,\"input_length\":1,\"output_length\":1}\n"+good+
+		"\n", Options{Format: Mooncake})
 	if err != nil || len(list) != 2 || list[1] != (Request{At: 1250 * units.Microsecond, Prompt: 2,
 		Output: 3}) || len(stats.Ignored) != 0 {
 		t.Errorf("%+v, %+v, %v", list, stats, err)

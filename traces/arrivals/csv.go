@@ -64,8 +64,8 @@ func newCSV(in *lines, f Format) (c *csv, ignored []string, err error) {
 	}
 	for _, name := range []string{c.names.time, c.names.prompt, c.names.output} {
 		if *c.place(name) < 0 {
-			return nil, nil, fmt.Errorf("line 1: there is no column %s, which %s has: %w", name, f,
-				ErrFormat)
+			return nil, nil, fmt.Errorf("line 1: there is no column %s, which %s has; the columns "+
+				"are %s: %w", name, f, listed(header), ErrFormat)
 		}
 	}
 	return c, ignored, nil
@@ -110,9 +110,6 @@ func (c *csv) parse(line []byte, req *Request) *LineError {
 		return c.in.bad(OpenQuote)
 	}
 	if len(c.fields) != c.width {
-		if len(line) == 0 {
-			return c.in.bad(Blank)
-		}
 		bad := c.in.bad(Fields)
 		bad.Detail = fmt.Sprintf("%d, and %d in the header", len(c.fields), c.width)
 		return bad

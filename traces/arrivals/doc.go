@@ -9,10 +9,11 @@
 // in nanoseconds; longer decimals are rounded to the nearest.
 //
 // A line is a request, or it is left out and counted under a Reason, or it is bad. No value is
-// clipped or filled in. A bad line ends the reading with an error that names the line.
+// clipped or filled in. A bad line ends the reading with an error that names the line. Blank lines
+// at the end of a file are no lines.
 // Options.SkipBad tolerates a number of bad lines and counts them. Requests without prompt tokens
-// or without output tokens are not bad but left out: they ask nothing of a model (BurstGPT records
-// failures as 0 response tokens).
+// or without output tokens are not bad but left out: they ask nothing of a model, or they failed
+// (BurstGPT records failures as 0 response tokens). Options.KeepFailed keeps the latter.
 //
 // # Formats
 //
@@ -23,17 +24,21 @@
 //	burstgpt     CSV: Timestamp (seconds), Request tokens, Response tokens, and where it is there
 //	             Session ID
 //	mooncake     JSON lines: timestamp (milliseconds), input_length, output_length
+//	bailian      the same keys with the timestamp in seconds, and chat_id, parent_chat_id, type
+//	             and turn
 //	vidur        CSV: arrived_at (seconds), num_prefill_tokens, num_decode_tokens
 //	sharegpt     a JSON list of {id, conversations: [{from, value}]}: texts, which Options.Count
 //	             turns into numbers; no times
 //
 // Columns are found by their names. Stats.Ignored lists the columns and keys that are not used
 // (Model, hash_ids, NumImages). detect.go finds the format from the first bytes; Options.Format
-// overrides it.
+// overrides it. JSON lines with other keys are refused unless Options.Format says what they are:
+// the unit of their times is not known.
 //
 // Sources of the layouts: the READMEs and data of Azure/AzurePublicDataset (2023, 2024 and the
 // multimodal trace of 2025), HPMLL/BurstGPT (releases 1.1 and 2.0), kvcache-ai/Mooncake
-// (FAST25-release/traces), microsoft/vidur (data/processed_traces).
+// (FAST25-release/traces), alibaba-edu/qwen-bailian-usagetraces-anon, microsoft/vidur
+// (data/processed_traces).
 //
 // # Conversations
 //
@@ -55,7 +60,7 @@
 //
 //  1. No input panics. The same bytes give the same requests, counts and error.
 //  2. At is 0 for the first request and never decreases. 0 ≤ History < Prompt ≤ MaxTokens and 0 <
-//     Output ≤ MaxTokens.
+//     Output ≤ MaxTokens; Output is 0 for a failed request that KeepFailed keeps.
 //  3. Every data line is a request, or is counted in Stats.Skipped, or is the line that the error
 //     names.
 //  4. Sort gives the requests of the same file with its lines sorted by time; lines of equal times

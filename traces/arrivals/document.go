@@ -34,6 +34,9 @@ func (s *Summary) Document() *document.Document {
 	}
 	d.Fact("requests of one output token", "%d, which have no time per output token",
 		s.SingleToken)
+	if s.Failed > 0 {
+		d.Fact("failed requests", "%d, kept without output tokens", s.Failed)
+	}
 	for _, why := range slices.Sorted(maps.Keys(s.Skipped)) {
 		d.Fact("left out: "+string(why), "%d", s.Skipped[why])
 	}

@@ -157,7 +157,7 @@ func TestField_W7_BadLines(t *testing.T) {
 		if stats.Bad != 1 || stats.Skipped[c.want] != 1 || stats.Lines != 3 || stats.Requests != 2 {
 			t.Errorf("%q left out: %+v", c.bad, stats)
 		}
-		_, _, err = text(file+c.bad+"\n", Options{SkipBad: 1})
+		_, _, err = text(file+c.bad+"\n"+c.good+"\n", Options{SkipBad: 1})
 		if bad, ok := errors.AsType[*LineError](err); !ok || bad.Line != 5 || bad.Before != 1 {
 			t.Errorf("%q twice: %v", c.bad, err)
 		}
@@ -166,6 +166,160 @@ func TestField_W7_BadLines(t *testing.T) {
 			if err != nil || len(list) != 3 || list[1].At == 0 || list[1].At > units.Second ||
 				stats.Bad != 0 {
 				t.Errorf("%q sorted: %+v, %v", c.bad, list, err)
+			}
+		}
+	}
+}
+
+// Field cases A7 and N38: compressed files and tables of other forms are named, with the command.
+func TestField_A7_N38_Packed(t *testing.T) {
+	for head, says := range map[string]string{
+		"\x28\xb5\x2f\xfd \x73": "zstd -dc x > unpacked-x", "\x1f\x8b\x08": "gzip -dc",
+		"\xfd7zXZ\x00\x00\x04": "xz -dc", "BZh91AY&SY\x1a": "bzip2 -dc",
+		"\x04\x22\x4d\x18": "lz4 -dc", "PAR1\x15\x04": "duckdb -c", "ARROW1\x00\x00": "Arrow file",
+	} {
+		for _, f := range append(Formats(), Detect) {
+			_, _, err := text(head, Options{Format: f, Count: words})
+			if !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), says) {
+				t.Errorf("%q as %q: %v, want %q", head, f, err, says)
+			}
+		}
+	}
+}
+
+// Field case N30: the same keys for times in seconds and in milliseconds. The other keys say which,
+// and where they do not, the file is refused.
+func TestField_N30_SecondsWithMooncakesKeys(t *testing.T) {
+	list, stats := fixture(t, "bailian.jsonl", Options{})
+	if want := []float64{0, 1.098, 61}; !slices.Equal(at(list), want) ||
+		stats.Format != Bailian || list[2].Prompt != 900 || list[2].Output != 132 ||
+		!slices.Equal(stats.Ignored, []string{"chat_id", "parent_chat_id", "type", "turn",
+			"hash_ids"}) {
+		t.Errorf("%v, %+v, %+v", at(list), list, stats)
+	}
+	if list, stats := fixture(t, "mooncake.jsonl", Options{}); stats.Format != Mooncake ||
+		!slices.Equal(at(list), []float64{0, 0, 3.001}) {
+		t.Errorf("%v, %+v", at(list), stats)
+	}
+	for _, c := range []struct{ text, says string }{
+		// Someone dropped the keys that tell.
+		{`{"timestamp": 0, "input_length": 2, "output_length": 3}` + "\n" +
+			`{"timestamp": 1.5, "input_length": 2, "output_length": 3}`, "line 2: timestamp 1.5"},
+		{`{"timestamp": 1.25, "input_length": 2, "output_length": 3, "hash_ids": []}`,
+			"milliseconds"},
+		{`{"session_id": "a", "timestamp": 1, "input_length": 2, "output_length": 3}`,
+			`the keys "session_id", "timestamp"`},
+		{`{"arrival": 1, "input_length": 2, "output_length": 3}`, `"arrival"`},
+		{`{"timestamp": 1, "model": "a", "input_length": 2, "output_length": 3, "turn": 1}`,
+			`"model"`},
+	} {
+		_, _, err := text(c.text, Options{})
+		if !errors.Is(err, ErrUnknown) || !errors.Is(err, ErrFormat) ||
+			!strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v, want %q", c.text, err, c.says)
+		}
+	}
+	// Whoever says what it is, is believed.
+	for f, want := range map[Format]units.Nanos{Mooncake: 1500 * units.Microsecond,
+		Bailian: 1500 * units.Millisecond} {
+		list, _, err := text(`{"timestamp": 0, "who": 1, "input_length": 2, "output_length": 3}`+
+			"\n"+`{"timestamp": 1.5, "input_length": 2, "output_length": 3}`, Options{Format: f})
+		if err != nil || len(list) != 2 || list[1].At != want {
+			t.Errorf("%s: %+v, %v", f, list, err)
+		}
+	}
+	// Whole milliseconds that a program wrote as decimals are whole.
+	if list, _, err := text(`{"timestamp": 27.0, "input_length": 2, "output_length": 3}`,
+		Options{}); err != nil || len(list) != 1 {
+		t.Errorf("%+v, %v", list, err)
+	}
+}
+
+// Field case N37: blank lines at the end are no data, whatever they are made of. Others are bad.
+func TestField_N37_BlankEnd(t *testing.T) {
+	const csv = "Timestamp,Model,Request tokens,Response tokens\n"
+	for head, line := range map[string]string{csv: "5,x,472,18\n",
+		"": `{"timestamp": 0, "input_length": 10, "output_length": 5}` + "\n"} {
+		want, stats, err := text(head+line, Options{})
+		if err != nil || len(want) != 1 {
+			t.Fatalf("%+v, %v", want, err)
+		}
+		for _, end := range []string{"\n", "\n\n\n", "\r\n\r\n", "  \n", "\t", " ",
+			strings.Repeat("\n", 1000)} {
+			got, again, err := text(head+line+end, Options{})
+			if err != nil || !slices.Equal(got, want) || !reflect.DeepEqual(stats, again) {
+				t.Errorf("%q: %+v, %+v, %v", end, got, again, err)
+			}
+		}
+		first := int64(strings.Count(head+line, "\n")) + 1
+		for _, blanks := range []int{1, 3} {
+			between := head + line + strings.Repeat("\n", blanks) + line + "\n"
+			_, _, err := text(between, Options{SkipBad: blanks - 1})
+			bad, ok := errors.AsType[*LineError](err)
+			if !ok || bad.Reason != Blank || bad.Line != first+int64(blanks)-1 {
+				t.Errorf("%d between: %v", blanks, err)
+			}
+			got, stats, err := text(between, Options{SkipBad: blanks})
+			if err != nil || len(got) != 2 || stats.Skipped[Blank] != int64(blanks) ||
+				stats.Lines != int64(2+blanks) {
+				t.Errorf("%d left out: %+v, %+v, %v", blanks, got, stats, err)
+			}
+		}
+		// What is behind them counts its lines from the top of the file.
+		_, _, err = text(head+line+"\n\n"+strings.Repeat("x", MaxLine+1)+"\n"+line,
+			Options{SkipBad: 2})
+		if bad, ok := errors.AsType[*LineError](err); !ok || bad.Reason != LongLine ||
+			bad.Line != first+2 {
+			t.Errorf("a long line behind blank ones: %v", err)
+		}
+	}
+	for _, file := range []string{"\n", " \n\n", csv + "\n\n"} {
+		if list, _, err := text(file, Options{Format: BurstGPT}); len(list) != 0 ||
+			file[0] != 'T' && !strings.Contains(err.Error(), "empty") {
+			t.Errorf("%q: %+v, %v", file, list, err)
+		}
+	}
+}
+
+// Field case W3: failed requests are left out, or kept on demand, and counted either way. What
+// asks nothing is never kept.
+func TestField_W3_KeepFailed(t *testing.T) {
+	list, stats := fixture(t, "burstgpt.csv", Options{})
+	kept, with := fixture(t, "burstgpt.csv", Options{KeepFailed: true})
+	if len(kept) != len(list)+1 || kept[1].Prompt != 1501 || kept[1].Output != 0 ||
+		kept[1].At != 12*units.Second {
+		t.Errorf("%+v", kept)
+	}
+	if stats.Skipped[NoOutput] != 1 || stats.Failed != 0 || with.Skipped[NoOutput] != 0 ||
+		with.Failed != 1 || with.Skipped[NoPrompt] != 1 || with.Requests != stats.Requests+1 {
+		t.Errorf("%+v\n%+v", stats, with)
+	}
+}
+
+// Field case W6: whoever misses a column is told which there are.
+func TestField_W6_ColumnsFound(t *testing.T) {
+	for _, c := range []struct {
+		text   string
+		format Format
+		says   []string
+	}{
+		{"TIMESTAMP,ContextTokens\n2023-11-16 18:17:03.9799600,4808\n", Detect,
+			[]string{"no column GeneratedTokens", `"TIMESTAMP", "ContextTokens"`}},
+		{"time,prompt,\"output, all\"\n1,2,3\n", Detect,
+			[]string{`"time", "prompt", "output, all"`, "burstgpt has Timestamp", "vidur has"}},
+		{"num_prefill_tokens,num_decode_tokens\n1,2\n", Detect,
+			[]string{"arrived_at", `"num_prefill_tokens", "num_decode_tokens"`}},
+		{"arrived_at,a\x1b[31m\n1,2\n", Vidur, []string{`a\x1b[31m`}},
+		{strings.Repeat("a,", 100) + "a\n", Detect, []string{"and 81 more"}},
+	} {
+		_, _, err := text(c.text, Options{Format: c.format})
+		if !errors.Is(err, ErrFormat) {
+			t.Errorf("%q: %v", c.text, err)
+			continue
+		}
+		for _, says := range c.says {
+			if !strings.Contains(err.Error(), says) {
+				t.Errorf("%q: %v, want %q", c.text, err, says)
 			}
 		}
 	}

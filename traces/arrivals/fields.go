@@ -18,6 +18,8 @@ func clockOf(f Format) func([]byte) (units.Nanos, Reason) {
 		return func(b []byte) (units.Nanos, Reason) { return parseStamp(b, false) }
 	case Azure2024:
 		return func(b []byte) (units.Nanos, Reason) { return parseStamp(b, true) }
+	case Mooncake:
+		return parseMillis
 	}
 	return parseSeconds
 }

@@ -33,8 +33,8 @@ func FuzzReader(f *testing.F) {
 			`[{"id":3,"conversations":[{"from":"system","value":"a"},{"from":"gpt","value":"b"}]},null,3]`), uint8(0), false, uint8(3))
 	f.Fuzz(func(t *testing.T, data []byte, format uint8, sort bool, skip uint8) {
 		formats := append(Formats(), Detect, Detect)
-		o := Options{Format: formats[int(format+6)%len(formats)], Sort: sort, SkipBad: int(skip),
-			Count: words}
+		o := Options{Format: formats[(int(format)+len(Formats()))%len(formats)], Sort: sort,
+			SkipBad: int(skip), Count: words}
 		list, stats, err := text(string(data), o)
 		again, statsAgain, errAgain := text(string(data), o)
 		if !reflect.DeepEqual(list, again) || !reflect.DeepEqual(stats, statsAgain) ||

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"iter"
 	"slices"
+
+	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// Keys of a line of Mooncake's traces.
+// Keys of a line that are read.
 const (
 	keyTime   = "timestamp"
 	keyPrompt = "input_length"
@@ -17,7 +19,8 @@ const (
 
 // jsonLines reads files with one JSON object per line.
 type jsonLines struct {
-	in *lines
+	in    *lines
+	clock func([]byte) (units.Nanos, Reason)
 }
 
 func (j *jsonLines) line() int64 { return j.in.n }
@@ -41,9 +44,6 @@ func (j *jsonLines) next(req *Request, stats *Stats) error {
 
 func (j *jsonLines) parse(line []byte, req *Request) *LineError {
 	line = bytes.TrimSpace(line)
-	if len(line) == 0 {
-		return j.in.bad(Blank)
-	}
 	if line[0] != '{' || !json.Valid(line) {
 		return j.in.bad(NotJSON)
 	}
@@ -66,7 +66,7 @@ func (j *jsonLines) parse(line []byte, req *Request) *LineError {
 		*place = value
 	}
 	var why Reason
-	if req.At, why = parseMillis(orBlank(at)); why != "" {
+	if req.At, why = j.clock(orBlank(at)); why != "" {
 		return j.in.badField(keyTime, at, why)
 	}
 	if req.Prompt, why = parseCount(orBlank(prompt)); why != "" {

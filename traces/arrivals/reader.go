@@ -2,6 +2,7 @@ package arrivals
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -93,8 +94,8 @@ func (r *Reader) begin(buf *bufio.Reader) error {
 	switch in := (&lines{r: buf}); format {
 	case ShareGPT:
 		r.src, err = newShareGPT(buf, r.opts.Count)
-	case Mooncake:
-		r.src = &jsonLines{in: in}
+	case Mooncake, Bailian:
+		r.src = &jsonLines{in: in, clock: clockOf(format)}
 	default:
 		r.src, r.stats.Ignored, err = newCSV(in, format)
 	}
@@ -156,7 +157,7 @@ func (r *Reader) read(req *Request) error {
 			r.stats.Skipped[NoPrompt]++
 			continue
 		}
-		if req.Output == 0 {
+		if req.Output == 0 && !r.opts.KeepFailed {
 			r.stats.Skipped[NoOutput]++
 			continue
 		}
@@ -167,7 +168,10 @@ func (r *Reader) read(req *Request) error {
 			req.At -= r.first
 		}
 		r.stats.Requests++
-		if req.Output == 1 {
+		switch req.Output {
+		case 0:
+			r.stats.Failed++
+		case 1:
 			r.stats.SingleToken++
 		}
 		return nil
@@ -221,37 +225,68 @@ func (r *Reader) Close() error {
 	return nil
 }
 
-// lines reads line by line.
+// lines reads line by line. Blank lines at the end of a file are no lines.
 type lines struct {
 	r *bufio.Reader
 	n int64 // number of the last line that next returned, from 1
+
+	blank int64 // blank lines behind that, which are read already
+	held  struct {
+		is   bool
+		line []byte
+		err  error
+	} // what is behind them
 }
 
+// errLong is the error of a line that is longer than MaxLine.
+var errLong = errors.New("a long line")
+
 // next returns the next line without its line end, valid until the next call. It returns io.EOF
-// after the last line. A line that is too long is a *LineError; the next call continues after it.
+// after the last line. A line that is too long, and a blank one before others, is a *LineError; the
+// next call continues after it.
 func (l *lines) next() ([]byte, error) {
-	b, err := l.r.ReadSlice('\n')
-	if err == nil {
-		l.n++
-		b = b[:len(b)-1]
-		if len(b) > 0 && b[len(b)-1] == '\r' {
-			b = b[:len(b)-1]
+	if l.blank == 0 && !l.held.is {
+		l.held.line, l.held.err = l.read()
+		for l.held.err == nil && len(bytes.TrimSpace(l.held.line)) == 0 {
+			l.blank++
+			l.held.line, l.held.err = l.read()
 		}
-		return b, nil
+		if l.held.err == io.EOF {
+			l.blank = 0
+		}
+		l.held.is = true
 	}
-	switch {
-	case err == io.EOF && len(b) > 0: // the last line has no end
+	if l.blank > 0 {
+		l.blank--
 		l.n++
+		return nil, l.bad(Blank)
+	}
+	l.held.is = false
+	switch l.held.err {
+	case nil:
+		l.n++
+	case errLong:
+		l.n++
+		return nil, l.bad(LongLine)
+	}
+	return l.held.line, l.held.err
+}
+
+// read reads a line without its line end, valid until the next call.
+func (l *lines) read() ([]byte, error) {
+	b, err := l.r.ReadSlice('\n')
+	switch {
+	case err == nil:
+		return bytes.TrimSuffix(b[:len(b)-1], []byte("\r")), nil
+	case err == io.EOF && len(b) > 0: // the last line has no end
 		return b, nil
 	case err == bufio.ErrBufferFull:
-		l.n++
 		for err == bufio.ErrBufferFull {
 			_, err = l.r.ReadSlice('\n')
 		}
-		if err != nil && err != io.EOF {
-			return nil, err
+		if err == nil || err == io.EOF {
+			err = errLong
 		}
-		return nil, l.bad(LongLine)
 	}
 	return nil, err
 }

@@ -171,15 +171,15 @@ func (s *shareGPT) broken(err error) error {
 			ErrFormat)
 	case misfit: // a number beyond float64 in place of another type
 		return fmt.Errorf("conversation %d: %w: %w", s.n, wrong, ErrFormat)
-	case errors.Is(err, errLong):
+	case errors.Is(err, errUsedUp):
 		return fmt.Errorf("conversation %d: is longer than %d bytes: %w", s.n, MaxConversation,
 			ErrUnsupported)
 	}
 	return err
 }
 
-// errLong is the error of an allowance that is used up.
-var errLong = errors.New("too long")
+// errUsedUp is the error of an allowance that is used up.
+var errUsedUp = errors.New("too long")
 
 // allowance reads at most left bytes. Without it the decoder would hold strings of any length.
 type allowance struct {
@@ -189,7 +189,7 @@ type allowance struct {
 
 func (a *allowance) Read(b []byte) (int, error) {
 	if a.left <= 0 {
-		return 0, errLong
+		return 0, errUsedUp
 	}
 	n, err := a.r.Read(b[:min(len(b), a.left)])
 	a.left -= n

@@ -36,7 +36,7 @@ func TestSummary(t *testing.T) {
 		t.Errorf("%+v, %+v", s.Prompt, s.Output)
 	}
 	text, err := json.Marshal(summary(t, head+"1,2,3\n", Options{}))
-	want := `{"format":"vidur","lines":1,"requests":1,"bad":0,"skipped":{},"single_token":0,"ignored":[],"span_ns":0,"rate_per_s":null,"peak_per_s":1,"sessions":0,` +
+	want := `{"format":"vidur","lines":1,"requests":1,"bad":0,"failed":0,"skipped":{},"single_token":0,"ignored":[],"span_ns":0,"rate_per_s":null,"peak_per_s":1,"sessions":0,` +
 		`"prompt_tokens":{"total":2,"min":2,"p50":2,"p90":2,"p99":2,"max":2},"output_tokens":{"total":3,"min":3,"p50":3,"p90":3,"p99":3,"max":3}}`
 	if err != nil || string(text) != want {
 		t.Errorf("got %s, %v", text, err)

@@ -14,16 +14,19 @@ import (
 func arrivalsCommand(e *env) *cli.Command {
 	return &cli.Command{
 		Name: "arrivals", Usage: "what a trace of requests holds", ArgsUsage: "FILE",
-		Description: "Reads the traces of Azure (2023, 2024), BurstGPT, Mooncake, vidur and the " +
-			"texts of ShareGPT in one pass and constant memory. Lines that\n" +
+		Description: "Reads the traces of Azure (2023, 2024), BurstGPT, Mooncake, Bailian, vidur " +
+			"and the texts of ShareGPT in one pass and constant memory. Lines that\n" +
 			"are not as the format has them are refused with their number; requests without " +
-			"prompt or output tokens are left out and counted.\n\n" +
+			"prompt or output tokens are left out and counted.\n" +
+			"--keep-failed keeps those that have a prompt. JSON lines with unknown keys are " +
+			"refused: their times may be in seconds or milliseconds.\n\n" +
 			examples("windrow trace arrivals azure.csv", "windrow trace arrivals azure.csv --json",
 				"windrow trace arrivals chats.json --tokenizer examples/models/tales"),
 		Flags: []cli.Flag{
 			shared("arrivals-format"),
 			shared("sort"),
 			shared("skip-bad"),
+			shared("keep-failed"),
 			shared("tokenizer"),
 		},
 		Action: e.traceArrivals,
@@ -52,7 +55,7 @@ func (e *env) traceArrivals(c *cli.Context) error {
 
 // arrivalsOptions reads the flags that say how to read a file of requests.
 func arrivalsOptions(c *cli.Context) (o arrivals.Options, err error) {
-	o.Sort, o.SkipBad = c.Bool("sort"), c.Int("skip-bad")
+	o.Sort, o.SkipBad, o.KeepFailed = c.Bool("sort"), c.Int("skip-bad"), c.Bool("keep-failed")
 	if name := c.String("arrivals-format"); name != "" {
 		if o.Format, err = arrivals.ParseFormat(name); err != nil {
 			return o, usageError("--arrivals-format: %v", err)
@@ -71,6 +74,9 @@ func arrivalsOptions(c *cli.Context) (o arrivals.Options, err error) {
 // arrivalsError says that it is the input that is bad, and which flag might help.
 func arrivalsError(err error) error {
 	remedy := ""
+	if errors.Is(err, arrivals.ErrUnknown) {
+		remedy = "; if you know what it is, say so with --arrivals-format"
+	}
 	if bad, ok := errors.AsType[*arrivals.LineError](err); ok {
 		remedy = "; --skip-bad N leaves out up to N bad lines"
 		if bad.Reason == arrivals.Unsorted {

@@ -12,7 +12,8 @@ func arrivalFiles(t *testing.T) {
 	t.Helper()
 	t.Chdir(t.TempDir())
 	for _, name := range []string{"azure-2023.csv", "azure-2024.csv", "burstgpt.csv",
-		"burstgpt-sessions.csv", "mooncake.jsonl", "vidur.csv", "sharegpt.json"} {
+		"burstgpt-sessions.csv", "mooncake.jsonl", "bailian.jsonl", "vidur.csv",
+		"sharegpt.json"} {
 		linkFixture(t, "traces/arrivals/testdata/"+name, name)
 	}
 }
@@ -20,7 +21,7 @@ func arrivalFiles(t *testing.T) {
 func TestTraceArrivalsJSON(t *testing.T) {
 	arrivalFiles(t)
 	linkExamples(t)
-	keys := []string{"bad", "format", "ignored", "lines", "output_tokens", "peak_per_s",
+	keys := []string{"bad", "failed", "format", "ignored", "lines", "output_tokens", "peak_per_s",
 		"prompt_tokens", "rate_per_s", "requests", "sessions", "single_token", "skipped", "span_ns"}
 	for _, c := range []struct {
 		args     string
@@ -32,7 +33,9 @@ func TestTraceArrivalsJSON(t *testing.T) {
 		{"azure-2024.csv", "azure-2024", 5, 86_400_500_000_000.0},
 		{"burstgpt.csv", "burstgpt", 3, 53_000_000_000.0},
 		{"burstgpt-sessions.csv --sort", "burstgpt", 3, 20_000_000_000.0},
+		{"burstgpt.csv --keep-failed", "burstgpt", 4, 53_000_000_000.0},
 		{"mooncake.jsonl --arrivals-format mooncake", "mooncake", 3, 3_001_000_000.0},
+		{"bailian.jsonl", "bailian", 3, 61_000_000_000.0},
 		{"vidur.csv", "vidur", 3, 98_189_000.0},
 		{"sharegpt.json --tokenizer examples/models/tales", "sharegpt", 3, nil},
 	} {
@@ -68,6 +71,7 @@ func TestField_W7_CommandLine(t *testing.T) {
 	write(t, "unsorted.csv", head+"2,1,1\n1,1,1\n")
 	write(t, "bad.csv", head+"1,1,1\n1,1e3,1\n2,1,1\n3,NaN,1\n")
 	write(t, "none.csv", "a,b\n")
+	write(t, "half.jsonl", `{"timestamp": 0.5, "input_length": 2, "output_length": 3}`)
 	for _, c := range []struct {
 		args string
 		code int
@@ -79,7 +83,8 @@ func TestField_W7_CommandLine(t *testing.T) {
 			"--skip-bad"}},
 		{"bad.csv --skip-bad 1", exitInput, []string{"bad.csv: line 5:", `"NaN": not a number`}},
 		{"bad.csv --skip-bad 2", exitOK, nil},
-		{"none.csv", exitInput, []string{"none.csv", "known trace"}},
+		{"none.csv", exitInput, []string{"none.csv", "known trace", "--arrivals-format"}},
+		{"half.jsonl", exitInput, []string{"milliseconds", "--arrivals-format"}},
 		{"sharegpt.json", exitInput, []string{"sharegpt.json", "tokenizer"}},
 		{"sharegpt.json --tokenizer none", exitInput, []string{"none"}},
 		{"missing.csv", exitInput, []string{"missing.csv"}},

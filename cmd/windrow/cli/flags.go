@@ -261,6 +261,8 @@ func definition(name string) cli.Flag {
 			arrivals.MaxSort))
 	case "skip-bad":
 		return number("leave out and count up to `N` bad lines", 0, "")
+	case "keep-failed":
+		return is("keep requests without output tokens, which failed: their prompts are computed")
 	}
 	panic("cli: no shared flag is called " + name) // a verb's definition is wrong: every test fails
 }

@@ -58,6 +58,7 @@ func loadFlags() []cli.Flag {
 		shared("arrivals-format"),
 		shared("sort"),
 		shared("skip-bad"),
+		shared("keep-failed"),
 		shared("tokenizer"),
 		&cli.Int64Flag{Name: "requests", Usage: "serve `N` requests",
 			DefaultText: fmt.Sprintf("all of a file, else %d", trafficRequests)},
@@ -198,7 +199,8 @@ func trafficLoad(c *cli.Context) (*serving.Load, error) {
 		l.Options, err = arrivalsOptions(c)
 		return l, err
 	}
-	for _, name := range []string{"arrivals-format", "sort", "skip-bad", "tokenizer", "speedup"} {
+	for _, name := range []string{"arrivals-format", "sort", "skip-bad", "keep-failed",
+		"tokenizer", "speedup"} {
 		if c.IsSet(name) {
 			return nil, usageError("--%s is about a file of requests; give one with --arrivals",
 				name)

@@ -36,6 +36,12 @@ func TestTraffic(t *testing.T) {
 		len(r.Warnings) == 0 {
 		t.Errorf("%+v", r)
 	}
+	// The sixth failed: its prompt is work, and it has no latency.
+	if kept := trafficOf(t, "--arrivals", "azure.csv", "--keep-failed", "--compute",
+		"once").Result; kept.Failed != 1 || kept.Arrived != 6 || kept.Completed != 5 ||
+		kept.Input <= r.Input || kept.TTFT.Count != 5 || kept.Output != r.Output {
+		t.Errorf("%+v", kept)
+	}
 	// A day passes in the file and a hundredth of it at a hundred times its speed.
 	if fast := trafficOf(t, "--arrivals", "azure.csv", "--speedup", "100", "--compute",
 		"once"); fast.Result.Duration > r.Duration/50 || fast.Result.Input != r.Input {
