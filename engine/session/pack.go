@@ -105,7 +105,8 @@ func loadListed(ctx context.Context, path string) (*tokenizer.Tokenizer, error) 
 	return tokenizer.FromList(tokenizer.Listed{
 		File: filepath.Base(path), Model: v.Model, Pre: v.Pre, Tokens: v.Tokens, Types: v.Types,
 		Merges: v.Merges, Scores: v.Scores,
-		BOS: v.BOS, EOS: v.EOS, Padding: v.Padding, AddBOS: v.AddBOS, AddEOS: v.AddEOS,
+		BOS: v.BOS, EOS: v.EOS, Unknown: v.Unknown, Padding: v.Padding, AddBOS: v.AddBOS,
+		AddEOS:      v.AddEOS,
 		SpacePrefix: v.SpacePrefix,
 	})
 }

@@ -25,7 +25,7 @@ type span struct{ from, to int32 }
 
 // appendWord appends the ids of one word. The result depends on the word alone, so it is cached.
 func (t *Tokenizer) appendWord(dst []uint32, word string) []uint32 {
-	if t.model.bytes && len(word) == 1 {
+	if t.model.bytes && len(word) == 1 && t.base[word[0]] != noToken {
 		return append(dst, t.base[word[0]])
 	}
 	e := &t.bpe
@@ -81,7 +81,9 @@ func (t *Tokenizer) wordToken(word string) (uint32, bool) {
 func (t *Tokenizer) appendSymbols(dst []uint32, word string) []uint32 {
 	if t.model.bytes {
 		for i := range len(word) {
-			dst = append(dst, t.base[word[i]])
+			if id := t.base[word[i]]; id != noToken {
+				dst = append(dst, id)
+			}
 		}
 		return dst
 	}

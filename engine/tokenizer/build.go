@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"unicode/utf8"
 )
 
 // noToken is an id that no token has.
@@ -66,6 +67,9 @@ func build(src source) (*Tokenizer, error) {
 	if err != nil {
 		return nil, err
 	}
+	if src.spec.byteLevel() && lex.spellsAllBytes() { // nothing is unknown
+		src.spec.Model.Unknown = nil
+	}
 	t := &Tokenizer{spec: src.spec, roles: src.roles, lex: lex}
 	t.fillSpecials(src.extra)
 	if err := t.fillModel(src); err != nil {
@@ -86,6 +90,16 @@ func build(src source) (*Tokenizer, error) {
 	}
 	t.sha256 = t.hash()
 	return t, nil
+}
+
+// spellsAllBytes reports whether every byte of a byte-level vocabulary has a token.
+func (l *lexicon) spellsAllBytes() bool {
+	for b := range 256 {
+		if _, ok := l.find(string(byteRune(byte(b)))); !ok {
+			return false
+		}
+	}
+	return true
 }
 
 func optionalList(id *uint32) []uint32 {
@@ -213,9 +227,14 @@ func (t *Tokenizer) fillModel(src source) error {
 		switch {
 		case ok:
 			t.base[b] = id
-		case t.model.bytes:
+		case t.model.bytes && (' ' <= b && b < utf8.RuneSelf-1 || b == '\n'):
 			return at.unsupported("no token for the byte 0x%02X, spelled %q: this is no "+
 				"byte-level vocabulary, as GPT-2 and OPT have it", b, spelling)
+		case t.model.bytes && t.spec.Model.Unknown != nil:
+			return at.unsupported("no token for the byte 0x%02X, spelled %q, but unk_token: "+
+				"supported: one of them", b, spelling)
+		case t.model.bytes: // bytes that the training never saw vanish, as in the reference
+			t.base[b] = noToken
 		case t.model.fallback:
 			return at.unsupported("byte_fallback, but no token %q", spelling)
 		}

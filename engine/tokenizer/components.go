@@ -1,6 +1,11 @@
 package tokenizer
 
-import "slices"
+import (
+	"bytes"
+	"encoding/base64"
+	"slices"
+	"strings"
+)
 
 // maxNesting is the depth of Sequences inside Sequences; real files have one level.
 const maxNesting = 4
@@ -138,12 +143,30 @@ func readNormalizer(m value, spec *pipeline) error {
 			s.Type = normalReplace
 			err = c.fields(map[string]func(value) error{"pattern": pattern(&s.Text, &regex),
 				"content": intoText(&s.With)})
-			if err == nil && regex != "" {
+			switch {
+			case err != nil || regex == "":
+			case regex == twoSpaces && s.Text == "":
+				s.Type = normalSpaces
+			default:
 				err = c.pos.unsupported("normalizer Replace with the pattern %.200q, which has "+
-					"no scanner here; supported: a plain text", regex)
+					"no scanner here; supported: a plain text, %q", regex, twoSpaces)
 			}
+		case "Strip":
+			s.Type = normalStrip
+			err = c.fields(map[string]func(value) error{"strip_left": intoFlag(&s.Left),
+				"strip_right": intoFlag(&s.Right)})
+		case "Precompiled":
+			s.Type = normalTable
+			err = c.fields(map[string]func(value) error{"precompiled_charsmap": spec.readTable})
+			if err == nil && spec.table == nil {
+				continue // null: nothing is replaced
+			}
+		case "NFC", "NFD", "NFKC", "NFKD":
+			s.Type = strings.ToLower(c.kind)
+			err = c.fields(nil)
 		default:
-			err = c.refuse("Prepend", "Replace")
+			err = c.refuse("NFC", "NFD", "NFKC", "NFKD", "Precompiled", "Prepend", "Replace",
+				"Strip")
 		}
 		if err != nil {
 			return err
@@ -151,6 +174,34 @@ func readNormalizer(m value, spec *pipeline) error {
 		spec.Normalizer = append(spec.Normalizer, s)
 	}
 	return nil
+}
+
+// twoSpaces is the one pattern of a normalizer with a scanner.
+const twoSpaces = " {2,}"
+
+// readTable reads precompiled_charsmap: base64 of SentencePiece's table.
+func (p *pipeline) readTable(m value) error {
+	if m.null() {
+		return nil
+	}
+	if p.table != nil {
+		return m.pos.unsupported("a second %s; supported: one", m.name)
+	}
+	if m.raw[0] != '"' {
+		return m.isNot("a text")
+	}
+	// the alphabet of base64 is never escaped, but "/" may be
+	coded := m.raw[1 : len(m.raw)-1]
+	if bytes.IndexByte(coded, '\\') >= 0 {
+		coded = bytes.ReplaceAll(coded, []byte(`\/`), []byte("/"))
+	}
+	raw := make([]byte, base64.StdEncoding.DecodedLen(len(coded)))
+	n, err := base64.StdEncoding.Strict().Decode(raw, coded)
+	if err != nil {
+		return m.pos.malformed("%s is not base64: %v", m.name, err)
+	}
+	p.table, err = readCharsmap(raw[:n], m.pos)
+	return err
 }
 
 func readPreTokenizer(m value, spec *pipeline) error {
@@ -183,16 +234,20 @@ func (c component) preStep() (preStep, error) {
 		var invert bool
 		err = c.fields(map[string]func(value) error{"pattern": pattern(&text, &s.Pattern),
 			"behavior": intoText(&behavior), "invert": intoFlag(&invert)})
+		if err == nil && text != "" && s.Pattern == "" && behavior == "MergedWithPrevious" &&
+			!invert {
+			return preStep{Type: preSplitAfter, Text: text}, nil
+		}
 		// the text between matches is then empty, so removing it changes nothing
-		covers := s.Pattern != patternThree
+		covers := scanners[s.Pattern].covers
 		if same := behavior == "Isolated" && !invert || behavior == "Removed" && invert &&
 			covers; err == nil && !same {
 			err = c.pos.unsupported("pre_tokenizer Split with the behavior %.40q and invert %v; "+
 				"supported: Isolated and false", behavior, invert)
 		}
 		if err == nil && text != "" {
-			err = c.pos.unsupported("pre_tokenizer Split at the text %.60q; supported: a known "+
-				"Regex", text)
+			err = c.pos.unsupported("pre_tokenizer Split at the text %.60q with the behavior "+
+				"%.40q; supported: MergedWithPrevious, or a known Regex", text, behavior)
 		}
 	case "Digits":
 		s.Type = preDigits

@@ -53,13 +53,11 @@ func TestUnknownComponentsAreRefused(t *testing.T) {
 		family, part, with string
 		want               []string
 	}{
-		{"llama2", "normalizer", `{"type":"NFC"}`, []string{"normalizer", "NFC"}},
+		{"llama2", "normalizer", `{"type":"Nmt"}`, []string{"normalizer", "Nmt"}},
 		{"llama2", "normalizer", `{"type":"Sequence","normalizers":[{"type":"Lowercase"}]}`,
 			[]string{"normalizer", "Lowercase"}},
-		{"llama2", "normalizer", `{"type":"Precompiled","precompiled_charsmap":"AAAA"}`,
-			[]string{"normalizer", "Precompiled"}},
-		{"llama2", "normalizer", `{"type":"Replace","pattern":{"Regex":" {2,}"},"content":"▁"}`,
-			[]string{"normalizer", " {2,}"}},
+		{"llama2", "normalizer", `{"type":"Replace","pattern":{"Regex":" {3,}"},"content":"▁"}`,
+			[]string{"normalizer", " {3,}"}},
 		{"llama2", "normalizer", `{"type":"Prepend","prepend":""}`, []string{"normalizer",
 			"empty"}},
 		{"llama2", "normalizer", `{"type":"Prepend","prepend":"▁","novel":1}`,

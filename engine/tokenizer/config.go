@@ -51,6 +51,7 @@ func harmless() []string {
 		"clean_up_tokenization_spaces", "transformers_version", "backend", "is_local",
 		"init_inputs",
 		"use_default_system_prompt", "spaces_between_special_tokens", "return_token_type_ids",
+		"local_files_only", "model_specific_special_tokens",
 		"max_length", "stride", "truncation_strategy", "pad_to_multiple_of", "pad_token_type_id",
 	}
 }
@@ -124,45 +125,78 @@ func (s *settings) readConfig(m value) (known bool, err error) {
 		return true, m.expectRaw("null", "false")
 	case m.name == "errors":
 		return true, m.expectRaw(`"replace"`)
-	case m.name == "extra_special_tokens" || m.name == "sp_model_kwargs":
+	case m.name == "sp_model_kwargs":
 		return true, m.expectRaw("null", "{}", "[]")
+	case m.name == "extra_special_tokens":
+		return true, s.readExtra(m)
 	case m.name == "tokenizer_class":
 		return true, s.readClass(m)
 	case m.name == "added_tokens_decoder":
 		return true, s.readDecoder(m)
+	case strings.HasSuffix(m.name, "_token") && !slices.Contains(tokenRoles(), m.name) &&
+		(m.null() || m.raw[0] == '"' || m.raw[0] == '{'):
+		// the name of a token in a model's own code, as image_token
+		return true, nil
 	}
 	return s.readSpecial(m)
 }
 
-// classes are the tokenizers of transformers that the forms may belong to. Their effect on the ids
-// is known; others might differ.
-func classes(form string) []string {
-	switch form {
-	case vocabFile:
-		return []string{`"GPT2Tokenizer"`, `"GPT2TokenizerFast"`, `"CodeGenTokenizer"`,
-			`"CodeGenTokenizerFast"`}
-	case modelFile:
-		return []string{`"LlamaTokenizer"`, `"LlamaTokenizerFast"`}
+// tokenizerClass is a class of transformers, with the ids that it makes whatever the files say.
+type tokenizerClass struct {
+	forms  []string // the files that a tokenizer of it may come from
+	around bool     // it puts tokens around a text by its settings alone, not by tokenizer.json
+	addBOS bool     // without add_bos_token
+	// the tokens of roles that no file names, if the vocabulary has them
+	bos, eos, unk string
+}
+
+// tokenizerClasses are the classes by name. Their effect on the ids is known; others might differ.
+var tokenizerClasses = func() map[string]tokenizerClass {
+	llama := tokenizerClass{[]string{jsonForm, modelFile}, true, true, "<s>", "</s>", "<unk>"}
+	gpt2 := tokenizerClass{[]string{jsonForm, vocabFile}, false, false, endOfText, endOfText, ""}
+	plain := tokenizerClass{[]string{jsonForm}, false, false, endOfText, endOfText, ""}
+	list := map[string]tokenizerClass{
+		"LlamaTokenizer": llama, "GPT2Tokenizer": gpt2, "CodeGenTokenizer": gpt2,
+		"GPTNeoXTokenizer": {[]string{jsonForm}, true, false, endOfText, endOfText, ""},
+		"Qwen2Tokenizer":   {[]string{jsonForm, vocabFile}, false, false, "", endOfText, ""},
+		"GemmaTokenizer":   {[]string{jsonForm}, true, true, "<bos>", "<eos>", "<unk>"},
 	}
-	return append(append(classes(vocabFile), classes(modelFile)...), `"PreTrainedTokenizerFast"`)
+	for name, f := range list {
+		list[name+"Fast"] = f
+	}
+	// transformers 5 has the second name for the first
+	list["PreTrainedTokenizerFast"], list["TokenizersBackend"] = plain, plain
+	return list
+}()
+
+// family returns what is known of the tokenizer_class; of none, that of the form.
+func (s *settings) family() tokenizerClass {
+	switch {
+	case s.form == modelFile && s.class == "":
+		return tokenizerClasses["LlamaTokenizer"]
+	case s.class == "":
+		return tokenizerClasses["GPT2Tokenizer"]
+	}
+	return tokenizerClasses[s.class]
 }
 
 func (s *settings) readClass(m value) error {
 	if m.null() {
 		return nil
 	}
-	if err := m.expectRaw(classes(s.form)...); err != nil {
+	var known []string
+	for name, f := range tokenizerClasses {
+		if slices.Contains(f.forms, s.form) {
+			known = append(known, `"`+name+`"`)
+		}
+	}
+	slices.Sort(known)
+	if err := m.expectRaw(known...); err != nil {
 		return err
 	}
 	var err error
 	s.class, err = m.text()
 	return err
-}
-
-// llama reports whether the tokenizer is transformers' LlamaTokenizer or its fast version. These
-// put BOS first unless a setting forbids it, whatever tokenizer.json says.
-func (s *settings) llama() bool {
-	return s.class == "LlamaTokenizer" || s.class == "LlamaTokenizerFast" || s.form == modelFile
 }
 
 // setFlag stores a boolean; null leaves it unset. Another file may have the same value, but not the
@@ -192,15 +226,7 @@ func (m value) expectRaw(allowed ...string) error {
 // the configuration.
 func (s *settings) readSpecial(m value) (known bool, err error) {
 	if m.name == "additional_special_tokens" {
-		if m.null() {
-			return true, nil
-		}
-		return true, m.eachElement("", func(el value) error {
-			tok, err := el.addedToken()
-			tok.kind, tok.flagged = control, tok.flagged && s.counts(el)
-			s.additional = append(s.additional, tok.entry)
-			return err
-		})
+		return true, s.readExtra(m)
 	}
 	if !slices.Contains(tokenRoles(), m.name) {
 		return false, nil
@@ -220,6 +246,23 @@ func (s *settings) readSpecial(m value) (known bool, err error) {
 		s.flagged[m.name] = tok.entry
 	}
 	return true, nil
+}
+
+// readExtra reads further special tokens: a list, or an object with a name for each.
+func (s *settings) readExtra(m value) error {
+	read := func(el value) error {
+		tok, err := el.addedToken()
+		tok.kind, tok.flagged = control, tok.flagged && s.counts(el)
+		s.additional = append(s.additional, tok.entry)
+		return err
+	}
+	switch {
+	case m.null():
+		return nil
+	case m.raw[0] == '{':
+		return m.eachMember(read)
+	}
+	return m.eachElement("", read)
 }
 
 // counts reports whether the flags of a token at m are used: special_tokens_map.json only names
@@ -350,11 +393,8 @@ func (s *settings) apply(src *source) error {
 // defaultToken returns transformers' default for a role that no file names, if the vocabulary has
 // it.
 func (s *settings) defaultToken(role string, lex *lexicon) string {
-	text := map[string]string{"bos_token": endOfText, "eos_token": endOfText}[role]
-	if s.llama() {
-		text = map[string]string{"bos_token": "<s>", "eos_token": "</s>",
-			"unk_token": "<unk>"}[role]
-	}
+	f := s.family()
+	text := map[string]string{"bos_token": f.bos, "eos_token": f.eos, "unk_token": f.unk}[role]
 	if s.template != nil && role == "bos_token" && len(s.template.prefix) > 0 {
 		text = s.template.prefix[0]
 	}
@@ -386,14 +426,17 @@ func cutAsWritten(list []entry) error {
 // tokenizer.json's template and add_bos_token.
 func (s *settings) putAround(src *source, lex *lexicon) error {
 	r := &src.roles
-	if s.llama() {
+	if f := s.family(); f.around {
 		if s.addEOS.raw != nil {
 			if r.eos == nil {
 				return s.addEOS.pos.malformed("add_eos_token is true, but there is no eos_token")
 			}
 			r.suffix = []uint32{*r.eos}
 		}
-		return r.putBOSFirst(s.addBOS == nil || *s.addBOS, src.name)
+		if s.addBOS != nil {
+			return r.putBOSFirst(*s.addBOS, src.name)
+		}
+		return r.putBOSFirst(f.addBOS, src.name)
 	}
 	if s.template != nil {
 		var err error
@@ -407,7 +450,7 @@ func (s *settings) putAround(src *source, lex *lexicon) error {
 	switch {
 	case s.addEOS.raw != nil && len(r.suffix) == 0:
 		return s.addEOS.pos.unsupported("add_eos_token is true for a %s; supported: for a "+
-			"LlamaTokenizer", s.class)
+			"LlamaTokenizer, GemmaTokenizer or GPTNeoXTokenizer", s.class)
 	case s.addBOS != nil && !*s.addBOS && len(r.prefix) > 0:
 		return inFile(configFile).malformed("add_bos_token is false, but %s says the opposite",
 			jsonForm)

@@ -1,6 +1,8 @@
 package tokenizer
 
 import (
+	"encoding/base64"
+	"encoding/binary"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -119,6 +121,8 @@ func TestLoadingTakesMemoryInProportion(t *testing.T) {
 		return fmt.Sprintf(`{"id":%d,"content":"+%s"}`, n+i,
 			word(i))
 	})
+	table := binary.LittleEndian.AppendUint32(nil, 8*n)
+	table = append(append(table, make([]byte, 8*n)...), "a\x00"...)
 	longer := `{"type":"Replace","pattern":{"String":"a"},"content":"` + strings.Repeat("a",
 		maxStep) + `"}`
 	for name, c := range map[string]struct{ doc, refusal string }{
@@ -143,6 +147,8 @@ func TestLoadingTakesMemoryInProportion(t *testing.T) {
 		"components": {`{"normalizer":{"type":"Sequence","normalizers":[` + list(n,
 			func(int) string { return `{"type":"Prepend","prepend":"a"}` }) + `]}}`,
 			"normalizers with more than 32"},
+		"table": {bpe(`"1":1,"10":2`, `"1 0"`, `,"normalizer":{"type":"Precompiled",`+
+			`"precompiled_charsmap":"`+base64.StdEncoding.EncodeToString(table)+`"}`), ""},
 		"settings": {`{"normalizer":{` + list(n, func(i int) string {
 			return `"` + word(i) +
 				`":0`

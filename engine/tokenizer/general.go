@@ -38,6 +38,10 @@ func (t *Tokenizer) writeGeneral(w *documentWriter) {
 	w.member("version")
 	w.raw(generalVersion)
 	w.value("pipeline", spec)
+	if t.spec.table != nil { // not there without, so that old documents keep their hash
+		w.member("charsmap")
+		w.base64(t.spec.table.raw)
+	}
 	w.value("bos", t.roles.bos)
 	w.value("eos", t.roles.eos)
 	w.value("pad", t.roles.pad)
@@ -88,10 +92,11 @@ func (t *Tokenizer) writeGeneral(w *documentWriter) {
 func parseGeneral(members []value) (*Tokenizer, error) {
 	src := source{name: documentName}
 	var ids, ties []uint32
-	err := readFields(members, map[string]func(value) error{
+	fields := map[string]func(value) error{
 		"format":   func(value) error { return nil },
 		"version":  func(m value) error { return m.expectRaw(generalVersion) },
 		"pipeline": func(m value) error { return m.strict(&src.spec) },
+		"charsmap": src.spec.readTable,
 		"bos":      func(m value) error { return m.setID(&src.roles.bos) },
 		"eos":      func(m value) error { return m.setID(&src.roles.eos) },
 		"pad":      func(m value) error { return m.setID(&src.roles.pad) },
@@ -110,10 +115,14 @@ func parseGeneral(members []value) (*Tokenizer, error) {
 				value.optionalScore)
 			return
 		},
-	})
-	if err != nil {
+	}
+	if _, there := find(members, "charsmap"); !there {
+		delete(fields, "charsmap")
+	}
+	if err := readFields(members, fields); err != nil {
 		return nil, err
 	}
+	var err error
 	for i := range src.extra {
 		e := &src.extra[i]
 		if int64(e.id) >= int64(src.vocab.len()) {

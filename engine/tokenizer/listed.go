@@ -1,6 +1,8 @@
 package tokenizer
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -15,7 +17,7 @@ type Listed struct {
 	Merges []string // ListedBytes: "left right", best first
 	Scores []float32
 	// The ids of special tokens, −1 where there is none.
-	BOS, EOS, Padding int64
+	BOS, EOS, Unknown, Padding int64
 	// The file's settings; nil if absent, for llama.cpp's default.
 	AddBOS, AddEOS, SpacePrefix *bool
 }
@@ -26,15 +28,67 @@ const (
 	ListedPieces = "llama" // SentencePiece's BPE
 )
 
-// listedCuts are the pre-tokenizers by name. Those of Llama 3 take a word that is a token
-// unchanged, and put BOS first unless the file says otherwise.
-var listedCuts = map[string]struct {
-	pattern string
-	llama3  bool
-}{
-	"llama-bpe": {patternLlama3, true}, "llama3": {patternLlama3, true}, "llama-v3": {patternLlama3,
-		true},
-	"qwen2": {patternQwen2, false}, "gpt-2": {"", false}, "phi-2": {"", false},
+// listedCut is what the name of a pre-tokenizer means.
+type listedCut struct {
+	steps  []preStep // before the bytes
+	regex  bool      // GPT-2's pattern cuts as well
+	nfc    bool      // the original normalizes; llama.cpp does not
+	whole  bool      // a word that is a token becomes that token
+	addBOS bool      // BOS comes first unless the file says otherwise
+}
+
+// listedCuts are the pre-tokenizers by name.
+var listedCuts = func() map[string]listedCut {
+	by := func(patterns ...string) (steps []preStep) {
+		for _, p := range patterns {
+			steps = append(steps, preStep{Type: preSplit, Pattern: p})
+		}
+		return steps
+	}
+	digit := preStep{Type: preDigits, Each: true}
+	cuts := make(map[string]listedCut)
+	for _, row := range []struct {
+		cut   listedCut
+		names string
+	}{
+		{listedCut{steps: by(patternLlama3), whole: true, addBOS: true}, "llama-bpe llama3 " +
+			"llama-v3 falcon3 falcon-h1 pixtral lfm2"},
+		{listedCut{steps: by(patternLlama3)}, "dbrx smaug-bpe"},
+		{listedCut{steps: by(patternQwen2), nfc: true}, "qwen2"},
+		{listedCut{steps: by(patternQwen2)}, "deepseek-r1-qwen stablelm2 megrez hunyuan"},
+		{listedCut{steps: by(patternQwen35), nfc: true}, "qwen35"},
+		{listedCut{regex: true}, "gpt-2 phi-2 mpt olmo jais gigachat exaone4"},
+		{listedCut{steps: []preStep{digit}, regex: true}, "starcoder refact command-r smollm " +
+			"codeshell exaone"},
+		{listedCut{steps: []preStep{{Type: prePunctuation}}, regex: true}, "falcon"},
+		{listedCut{steps: by(patternO200k)}, "gpt-4o llama4"},
+		{listedCut{steps: by(patternTekken), whole: true, addBOS: true}, "tekken"},
+		{listedCut{steps: by(patternNumber3, patternHanKana, patternDeepSeek)}, "deepseek-v3 " +
+			"hunyuan-dense joyai-llm"},
+		{listedCut{steps: append(by(patternLineEnd, patternDeepLetters, patternDeepMarks,
+			patternBlankEnd, patternAsian), digit)}, "deepseek-llm"},
+		{listedCut{steps: append(by(patternLineEnd, patternLetters, patternMarks, patternAsian),
+			digit)}, "deepseek-coder"},
+	} {
+		for name := range strings.FieldsSeq(row.names) {
+			cuts[name] = row.cut
+		}
+	}
+	return cuts
+}()
+
+// pipeline returns the steps of a byte-level tokenizer.
+func (c listedCut) pipeline(name string) pipeline {
+	p := plainPipeline(false)
+	p.PreTokenizer = append(slices.Clone(c.steps), preStep{Type: preBytes, Regex: c.regex})
+	if name == "falcon" { // behind the bytes
+		p.PreTokenizer = append(p.PreTokenizer, preStep{Type: preSplit, Pattern: patternThree})
+	}
+	if c.nfc {
+		p.Normalizer = []normalStep{{Type: normalNFC}}
+	}
+	p.Model.IgnoreMerges = c.whole
+	return p
 }
 
 // FromList makes a tokenizer from the lists of a GGUF file. Special tokens are cut out of a text as
@@ -93,8 +147,11 @@ func role(id int64) *uint32 {
 
 // kind returns the type of a token.
 func (l *Listed) kind(id int) int32 {
-	if l.Types == nil {
+	switch {
+	case l.Types == nil:
 		return pieceNormal
+	case l.Types[id] == pieceUnknown && l.Unknown >= 0 && int64(id) != l.Unknown:
+		return pieceUnused // converters call rows beyond the tokens unknown
 	}
 	return l.Types[id]
 }
@@ -104,14 +161,11 @@ func (l *Listed) fillBytes(src *source) (addBOS bool, err error) {
 	at := inFile(l.File)
 	cut, ok := listedCuts[l.Pre]
 	if !ok {
-		return false, at.unsupported("texts are cut as %.40q says; supported: llama-bpe, qwen2, "+
-			"gpt-2, phi-2; a file that says nothing must be converted again", l.Pre)
+		return false, at.unsupported("texts are cut as %.40q says; supported: %s; a file that "+
+			"says nothing must be converted again", l.Pre,
+			strings.Join(slices.Sorted(maps.Keys(listedCuts)), ", "))
 	}
-	src.spec = plainPipeline(false)
-	if cut.pattern != "" {
-		src.spec.PreTokenizer = []preStep{{Type: preSplit, Pattern: cut.pattern}, {Type: preBytes}}
-		src.spec.Model.IgnoreMerges = cut.llama3
-	}
+	src.spec = cut.pipeline(l.Pre)
 	list := newTextsBuilder(len(l.Tokens), totalLen(l.Tokens))
 	tokens := inList(l.File, "tokens")
 	for i, text := range l.Tokens {
@@ -147,7 +201,7 @@ func (l *Listed) fillBytes(src *source) (addBOS bool, err error) {
 		}
 		return nil
 	}
-	return cut.llama3 && l.BOS >= 0, nil
+	return cut.addBOS && l.BOS >= 0, nil
 }
 
 func totalLen(list []string) int {

@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -48,7 +49,8 @@ func listed(t *testing.T, family string) Listed {
 func TestListed(t *testing.T) {
 	texts := familyTexts(t)
 	for family, pre := range map[string]string{"llama3": "llama-bpe", "phi": "phi-2",
-		"sp_llama": ""} {
+		"sp_llama": "", "qwen2_5": "qwen2", "qwen35": "qwen35", "tekken": "tekken",
+		"deepseek": "deepseek-v3", "falcon": "falcon"} {
 		t.Run(family, func(t *testing.T) {
 			l := listed(t, family)
 			l.Pre = pre
@@ -112,6 +114,25 @@ func TestListedFillers(t *testing.T) {
 	}
 }
 
+// TestListedUnknownRows: converters call rows beyond the tokens unknown (Phi-3).
+func TestListedUnknownRows(t *testing.T) {
+	l := listed(t, "sp_llama")
+	want, err := FromList(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Tokens, l.Types, l.Scores = append(l.Tokens, "[PAD7]", "[PAD8]"), append(l.Types,
+		pieceUnknown, pieceUnknown), append(l.Scores, 0, 0)
+	got, err := FromList(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const text = "a [PAD7] \U00013000"
+	if ids := got.Encode(text); !slices.Equal(ids, want.Encode(text)) {
+		t.Errorf("%v, want %v", ids, want.Encode(text))
+	}
+}
+
 func TestListedErrors(t *testing.T) {
 	for _, c := range []struct {
 		name, family string
@@ -121,8 +142,8 @@ func TestListedErrors(t *testing.T) {
 	}{
 		{"model", "llama3", func(l *Listed) { l.Model = "t5" }, ErrUnsupported,
 			[]string{"model.gguf", "t5"}},
-		{"cut", "llama3", func(l *Listed) { l.Pre = "smaug-bpe" }, ErrUnsupported,
-			[]string{"smaug-bpe", "llama-bpe"}},
+		{"cut", "llama3", func(l *Listed) { l.Pre = "kimi-k2" }, ErrUnsupported,
+			[]string{"kimi-k2", "llama-bpe"}},
 		{"no cut", "llama3", func(l *Listed) { l.Pre = "" }, ErrUnsupported,
 			[]string{"converted again"}},
 		{"types", "llama3", func(l *Listed) { l.Types = l.Types[1:] }, ErrFormat,
@@ -148,8 +169,9 @@ func TestListedErrors(t *testing.T) {
 			[]string{"tokens[5]", "NaN"}},
 		{"piece type", "sp_llama", func(l *Listed) { l.Types[5] = 0 }, ErrUnsupported,
 			[]string{"tokens[5]", "type 0"}},
-		{"second unknown", "sp_llama", func(l *Listed) { l.Types[300] = pieceUnknown }, ErrFormat,
-			[]string{"pieces[300]", "second unknown"}},
+		{"second unknown", "sp_llama", func(l *Listed) {
+			l.Types[300], l.Unknown = pieceUnknown, -1
+		}, ErrFormat, []string{"pieces[300]", "second unknown"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l := listed(t, c.family)

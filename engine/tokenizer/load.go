@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/windrow-sim/windrow/internal/input"
@@ -57,7 +58,7 @@ func Load(ctx context.Context, dir string) (*Tokenizer, error) {
 	}
 	switch set.form {
 	case vocabFile:
-		src.spec = plainPipeline(set.prefixSpace != nil && *set.prefixSpace)
+		src.spec = set.vocabPipeline()
 	case modelFile:
 		if err := set.readModel(&src, data); err != nil {
 			return nil, err
@@ -84,6 +85,16 @@ func (s *settings) choose(ctx context.Context, dir string) ([]byte, error) {
 	}
 	return nil, fmt.Errorf("tokenizer: %s: neither %s, %s nor %s: give the folder of a model "+
 		"with its tokenizer: %w", dir, jsonForm, vocabFile, modelFile, missing)
+}
+
+// vocabPipeline returns the steps of a tokenizer whose files do not list them.
+func (s *settings) vocabPipeline() pipeline {
+	p := plainPipeline(s.prefixSpace != nil && *s.prefixSpace)
+	if strings.HasPrefix(s.class, "Qwen2Tokenizer") {
+		p.Normalizer = []normalStep{{Type: normalNFC}}
+		p.PreTokenizer = []preStep{{Type: preSplit, Pattern: patternQwen2}, {Type: preBytes}}
+	}
+	return p
 }
 
 // readModel reads tokenizer.model, which depends on the settings.

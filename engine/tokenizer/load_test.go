@@ -271,8 +271,8 @@ func TestTokenizerJSONErrors(t *testing.T) {
 		kind   error
 		want   []string
 	}{
-		{"normalizer", part("normalizer", map[string]any{"type": "NFC"}), ErrUnsupported,
-			[]string{"normalizer", "NFC"}},
+		{"normalizer", part("normalizer", map[string]any{"type": "Nmt"}), ErrUnsupported,
+			[]string{"normalizer", "Nmt"}},
 		{"truncation", part("truncation", map[string]any{"max_length": 5}), ErrUnsupported,
 			[]string{"truncation"}},
 		{"pre-tokenizer", part("pre_tokenizer", map[string]any{"type": "Metaspace",

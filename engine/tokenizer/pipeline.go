@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -15,6 +16,8 @@ type pipeline struct {
 	PreTokenizer []preStep    `json:"pre_tokenizer"`
 	Model        modelSpec    `json:"model"`
 	Decoder      decoderSpec  `json:"decoder"`
+
+	table *charsmap // of a normalizer; nil: none has one
 }
 
 // normalStep is a change of the whole text between special tokens.
@@ -24,13 +27,19 @@ type normalStep struct {
 	With   string `json:"with,omitempty"`   // the replacement
 	Prefix string `json:"prefix,omitempty"` // normalPieces: a scheme
 	// normalPieces: white space at the ends is dropped, runs of spaces become one
-	Trim bool `json:"trim,omitempty"`
+	Trim  bool `json:"trim,omitempty"`
+	Table bool `json:"table,omitempty"` // normalPieces: the table replaces characters first
+	Left  bool `json:"left,omitempty"`  // normalStrip: at the beginning
+	Right bool `json:"right,omitempty"` // normalStrip: at the end
 }
 
 // The kinds of normalStep.
 const (
 	normalPrepend = "prepend" // Text is put before a text that is not empty
 	normalReplace = "replace" // every Text becomes With
+	normalSpaces  = "spaces"  // every run of two or more spaces becomes With
+	normalStrip   = "strip"   // white space at the ends is dropped
+	normalTable   = "table"   // the table replaces characters
 	// SentencePiece's white space: spaces become "▁", with one more in front
 	normalPieces = "sentencepiece"
 )
@@ -43,6 +52,8 @@ type preStep struct {
 	PrefixSpace bool   `json:"prefix_space,omitempty"`
 	Regex       bool   `json:"regex,omitempty"`   // preBytes: GPT-2's pattern cuts
 	Pattern     string `json:"pattern,omitempty"` // preSplit: one of the known patterns
+	// preSplitAfter: a word ends after every one of these
+	Text string `json:"text,omitempty"`
 	// preDigits, prePunctuation: every one is a word, instead of every run
 	Each        bool   `json:"each,omitempty"`
 	Replacement string `json:"replacement,omitempty"` // preSpaces: the replacement of spaces
@@ -57,6 +68,7 @@ type preStep struct {
 const (
 	preBytes       = "byte_level"
 	preSplit       = "split"
+	preSplitAfter  = "split_after"
 	preDigits      = "digits"
 	prePunctuation = "punctuation"
 	preSpaces      = "metaspace"
@@ -127,9 +139,10 @@ func (p *pipeline) check(at position) error {
 		if err := s.check(at); err != nil {
 			return err
 		}
-		if s.Type == normalReplace {
-			growth *= max(1, (len(s.With)+len(s.Text)-1)/len(s.Text))
+		if (s.Type == normalTable || s.Table) && p.table == nil {
+			return at.malformed("normalizer %s without its table", s.Type)
 		}
+		growth *= s.growth(p.table)
 		if growth > maxGrowth {
 			return at.unsupported("a normalizer that can make a text %d times as long; "+
 				"supported: up to %d", growth, maxGrowth)
@@ -162,10 +175,25 @@ func (p *pipeline) check(at position) error {
 	if bytes != (p.Decoder.Type == decodeBytes) {
 		return at.unsupported("one of pre_tokenizer and decoder is ByteLevel and the other is not")
 	}
-	if bytes { // nothing is unknown
-		p.Model.ByteFallback, p.Model.FuseUnknown, p.Model.Unknown = false, false, nil
+	if bytes {
+		p.Model.ByteFallback, p.Model.FuseUnknown = false, false
 	}
 	return nil
+}
+
+// growth returns by how many times the step can make a text longer, besides what it puts in front.
+func (s normalStep) growth(table *charsmap) int {
+	switch s.Type {
+	case normalReplace:
+		return max(1, (len(s.With)+len(s.Text)-1)/len(s.Text))
+	case normalSpaces:
+		return max(1, (len(s.With)+1)/2)
+	case normalTable, normalPieces:
+		if s.Type == normalTable || s.Table {
+			return max(1, table.grows)
+		}
+	}
+	return max(1, unicodeForms[s.Type].growth)
 }
 
 func (s normalStep) check(at position) error {
@@ -175,6 +203,13 @@ func (s normalStep) check(at position) error {
 			return at.unsupported("normalizer %s of an empty text or one of more than %d bytes",
 				s.Type, maxStep)
 		}
+		return nil
+	case normalSpaces:
+		if len(s.With) > maxStep {
+			return at.unsupported("normalizer Replace with more than %d bytes", maxStep)
+		}
+		return nil
+	case normalStrip, normalTable, normalNFC, normalNFD, normalNFKC, normalNFKD:
 		return nil
 	case normalPieces:
 		return checkScheme(s.Prefix, at)
@@ -199,6 +234,12 @@ func (s *preStep) check(at position) error {
 		return nil
 	case preDigits, prePunctuation:
 		return nil
+	case preSplitAfter:
+		if s.Text == "" || len(s.Text) > maxStep || s.spelled {
+			return at.unsupported("pre_tokenizer Split at an empty text, at one of more than %d "+
+				"bytes, or after ByteLevel", maxStep)
+		}
+		return nil
 	case preSpaces:
 		if s.spelled {
 			return at.unsupported("pre_tokenizer Metaspace after ByteLevel")
@@ -210,9 +251,9 @@ func (s *preStep) check(at position) error {
 		}
 		return checkScheme(s.Prefix, at)
 	case preSplit:
-		known, ok := scanners()[s.Pattern]
+		known, ok := scanners[s.Pattern]
 		if !ok || s.spelled && !known.bytes {
-			return at.unsupported("pre_tokenizer Split with the pattern %.200q, which has no "+
+			return at.unsupported("pre_tokenizer Split with the pattern %.900q, which has no "+
 				"scanner here", s.Pattern)
 		}
 		s.length = known.length
@@ -229,15 +270,29 @@ type normalizing struct{ in, out []byte }
 func (n *normalizing) normalize(p *pipeline, text string, first bool) []byte {
 	n.in = append(n.in[:0], text...)
 	for _, s := range p.Normalizer {
-		n.out = s.appendTo(n.out[:0], n.in, first)
+		n.out = s.appendTo(n.out[:0], n.in, first, p.table)
 		n.in, n.out = n.out, n.in
 	}
 	return n.in
 }
 
 // appendTo appends the changed text to dst.
-func (s normalStep) appendTo(dst, text []byte, first bool) []byte {
+func (s normalStep) appendTo(dst, text []byte, first bool, table *charsmap) []byte {
 	switch s.Type {
+	case normalNFC, normalNFD, normalNFKC, normalNFKD:
+		return appendUnicode(dst, text, s.Type)
+	case normalTable:
+		return table.appendTo(dst, string(text))
+	case normalStrip:
+		if s.Left {
+			text = bytes.TrimLeftFunc(text, unicode.IsSpace)
+		}
+		if s.Right {
+			text = bytes.TrimRightFunc(text, unicode.IsSpace)
+		}
+		return append(dst, text...)
+	case normalSpaces:
+		return s.appendSpaces(dst, text)
 	case normalPrepend:
 		if len(text) > 0 {
 			dst = append(dst, s.Text...)
@@ -253,7 +308,55 @@ func (s normalStep) appendTo(dst, text []byte, first bool) []byte {
 			text = text[i+len(s.Text):]
 		}
 	}
+	if s.Table {
+		return s.appendMapped(dst, string(text), first, table)
+	}
 	return s.appendPieces(dst, text, first)
+}
+
+// appendSpaces replaces runs of two or more spaces.
+func (s normalStep) appendSpaces(dst, text []byte) []byte {
+	for {
+		i := bytes.Index(text, []byte("  "))
+		if i < 0 {
+			return append(dst, text...)
+		}
+		dst = append(append(dst, text[:i]...), s.With...)
+		text = bytes.TrimLeft(text[i:], " ")
+	}
+}
+
+// appendMapped normalizes like SentencePiece with a table: the replacements are looked up one by
+// one, so a run of spaces ends where a replacement begins with none.
+func (s normalStep) appendMapped(dst []byte, text string, first bool, table *charsmap) []byte {
+	for s.Trim && text != "" {
+		with, length := table.next(text)
+		if with != " " {
+			break
+		}
+		text = text[length:]
+	}
+	if text == "" {
+		return dst
+	}
+	if s.Prefix == prefixAlways || s.Prefix == prefixFirst && first {
+		dst = append(dst, spaceMark...)
+	}
+	for blank := s.Trim; text != ""; {
+		with, length := table.next(text)
+		text = text[length:]
+		if blank {
+			with = strings.TrimLeft(with, " ")
+		}
+		if with != "" {
+			blank = s.Trim && strings.HasSuffix(with, " ")
+		}
+		dst = append(dst, strings.ReplaceAll(with, " ", spaceMark)...)
+	}
+	for s.Trim && bytes.HasSuffix(dst, []byte(spaceMark)) {
+		dst = dst[:len(dst)-len(spaceMark)]
+	}
+	return dst
 }
 
 // appendPieces normalizes like SentencePiece without a table of characters.
@@ -310,6 +413,10 @@ func (s *preStep) next(text string) int {
 		}
 	case preSplit:
 		return s.length(text)
+	case preSplitAfter:
+		if i := strings.Index(text, s.Text); i >= 0 {
+			return i + len(s.Text)
+		}
 	case preDigits:
 		return s.run(text, isDigit)
 	case prePunctuation:

@@ -16,12 +16,12 @@ type pieceFile struct {
 	fillers      bool   // pieces of no use fill holes in the ids
 	modelType    uint64 // of trainer_spec
 	byteFallback bool
-	suffixSpace  bool // treat_whitespace_as_suffix
-	charsmap     int  // bytes of precompiled tables, in both directions
-	rules        string
-	prefix       bool // add_dummy_prefix
-	trim         bool // remove_extra_whitespaces
-	escape       bool // escape_whitespaces
+	suffixSpace  bool   // treat_whitespace_as_suffix
+	table        []byte // precompiled_charsmap of the normalizer
+	backwards    int    // bytes of that of the denormalizer
+	prefix       bool   // add_dummy_prefix
+	trim         bool   // remove_extra_whitespaces
+	escape       bool   // escape_whitespaces
 }
 
 // piece is a token with its score. Its text is data[from:to] of the file.
@@ -162,11 +162,8 @@ func (p *pieceFile) readTrainer(f field) error {
 func (p *pieceFile) readNormalizer(f field) error {
 	return f.each(func(f field) error {
 		switch f.number {
-		case 1:
-			p.rules = string(f.data)
-			return f.expect(wireBytes)
 		case 2:
-			p.charsmap += len(f.data)
+			p.table = f.data
 			return f.expect(wireBytes)
 		case 3:
 			return f.flag(&p.prefix)
@@ -182,7 +179,7 @@ func (p *pieceFile) readNormalizer(f field) error {
 func (p *pieceFile) readDenormalizer(f field) error {
 	return f.each(func(f field) error {
 		if f.number == 2 {
-			p.charsmap += len(f.data)
+			p.backwards += len(f.data)
 			return f.expect(wireBytes)
 		}
 		return nil
@@ -196,9 +193,9 @@ func (p *pieceFile) fill(src *source, prefix string) error {
 	switch {
 	case len(p.pieces) == 0:
 		return at.malformed("no pieces")
-	case p.charsmap > 0:
-		return at.unsupported("normalizer %.40q with a table of %d bytes; supported: identity, "+
-			"which has none", p.rules, p.charsmap)
+	case p.backwards > 0:
+		return at.unsupported("a denormalizer with a table of %d bytes; supported: none",
+			p.backwards)
 	case p.suffixSpace || !p.escape:
 		return at.unsupported("treat_whitespace_as_suffix is %v and escape_whitespaces is %v; "+
 			"supported: false and true", p.suffixSpace, p.escape)
@@ -218,6 +215,13 @@ func (p *pieceFile) fill(src *source, prefix string) error {
 		Model: modelSpec{Type: modelBPE, ByteFallback: p.byteFallback, FuseUnknown: true,
 			Single: p.modelType == typeUnigram},
 		Decoder: decoderSpec{Type: decodeTokens, Replace: []respelling{{spaceMark, " "}}},
+	}
+	if len(p.table) > 0 {
+		var err error
+		if src.spec.table, err = readCharsmap(p.table, at); err != nil {
+			return err
+		}
+		src.spec.Normalizer[0].Table = true
 	}
 	if p.prefix || p.trim {
 		src.spec.Decoder.Strip, src.spec.Decoder.Marks = 1, marksOne
@@ -268,6 +272,10 @@ func (p *pieceFile) fillVocab(src *source) error {
 			if p.trim && bytes.Contains(p.text(el), []byte("  ")) {
 				return e.pos.unsupported("user-defined piece %q with two spaces, which the "+
 					"model removes from a text", p.text(el))
+			}
+			if t := src.spec.table; t != nil && !t.keeps(string(p.text(el))) {
+				return e.pos.unsupported("user-defined piece %q, which the normalizer's table "+
+					"changes", p.text(el))
 			}
 			if p.modelType == typeUnigram {
 				continue

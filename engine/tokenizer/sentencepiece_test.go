@@ -73,8 +73,8 @@ func TestSentencePieceErrors(t *testing.T) {
 		want               []string
 	}{
 		{"empty", "", "", ErrFormat, []string{"tokenizer.model", "no pieces"}},
-		{"table", smallModel(spec(1, "nmt_nfkc"), spec(2, "\x00\x01")), "", ErrUnsupported,
-			[]string{"nmt_nfkc", "identity"}},
+		{"table", smallModel(spec(1, "nmt_nfkc"), spec(2, "\x00\x01")), "", ErrFormat,
+			[]string{"precompiled_charsmap", "2 bytes"}},
 		{"table back", smallModel(protoField(nil, 5, string(protoField(nil, 2, "x")))), "",
 			ErrUnsupported, []string{"table of 1 bytes"}},
 		{"suffix", smallModel(trainer(24, 1)), "", ErrUnsupported,

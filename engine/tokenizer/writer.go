@@ -3,6 +3,7 @@ package tokenizer
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -182,6 +183,19 @@ func (w *documentWriter) text(s string) {
 		n := copy(quoted[from:], quoted[from+1:len(quoted)-1])
 		w.buf, s = quoted[:from+n], s[len(piece):]
 	}
+}
+
+// base64 writes bytes as a string.
+func (w *documentWriter) base64(data []byte) {
+	w.raw(`"`)
+	const chunk = writerBuffer / 8 * 3 // a multiple of three: no padding in between
+	for len(data) > 0 {
+		n := min(len(data), chunk)
+		w.room(base64.StdEncoding.EncodedLen(n))
+		w.buf = base64.StdEncoding.AppendEncode(w.buf, data[:n])
+		data = data[n:]
+	}
+	w.raw(`"`)
 }
 
 // lineEnds are U+2028 and U+2029, which encoding/json escapes.

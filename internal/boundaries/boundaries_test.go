@@ -214,6 +214,7 @@ var homes = map[string][]string{
 	"golang.org/x/sys": {"engine/flashio", "internal/output", "kernels/cpu", "traces", "replay",
 		"cmd/windrow/cli"},
 	"golang.org/x/term":        {"cmd/windrow/cli"},
+	"golang.org/x/text":        {"engine/tokenizer"},
 	"github.com/zeebo/xxh3":    {"engine/model"},
 	"golang.org/x/net":         {},
 	"github.com/google/go-cmp": {},

@@ -13,6 +13,9 @@ The reference for tokenizer.json is the fast implementation (tokenizers, loaded 
 transformers with the class that tokenizer_config.json names); for tokenizer.model it is
 SentencePiece behind the slow LlamaTokenizer. The result depends on nothing but the
 versions, the prompts and these two scripts.
+
+The families of MIXED also have the ids of the texts of mixed.json. published.py makes the
+same vectors of published tokenizers.
 """
 
 import argparse
@@ -23,6 +26,8 @@ import os
 import pathlib
 import random
 import shutil
+import tempfile
+import unicodedata
 
 import sentencepiece
 import tokenizers
@@ -36,6 +41,15 @@ VERSIONS = {**make.VERSIONS, "sentencepiece": "0.2.3"}
 BYTES = [f"<0x{b:02X}>" for b in range(256)]
 LLAMA3 = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 QWEN2 = LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}")
+QWEN35 = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+LETTERS = "\\s?[A-Za-z\u00b5\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u01ba\u01bc-\u01bf\u01c4-\u0293\u0295-\u02af\u0370-\u0373\u0376\u0377\u037b-\u037d\u037f\u0386\u0388-\u038a\u038c\u038e-\u03a1\u03a3-\u03f5\u03f7-\u0481\u048a-\u052f\u0531-\u0556\u10a0-\u10c5\u13a0-\u13f5\u13f8-\u13fd\u1c90-\u1cba\u1cbd-\u1cbf\u1d00-\u1d2b\u1d6b-\u1d77\u1d79-\u1d9a\u1e00-\u1f15\u1f18-\u1f1d\u1f20-\u1f45\u1f48-\u1f4d\u1f50-\u1f57\u1f59\u1f5b\u1f5d\u1f5f-\u1f7d\u1f80-\u1fb4\u1fb6-\u1fbc\u1fbe\u1fc2-\u1fc4\u1fc6-\u1fcc\u1fd0-\u1fd3\u1fd6-\u1fdb\u1fe0-\u1fec\u1ff2-\u1ff4\u1ff6-\u1ffc\u2102\u2107\u210a-\u2113\u2115\u2119-\u211d\u2124\u2126\u2128\u212a-\u212d\u212f-\u2134\u2139\u213c-\u213f\u2145-\u2149\u214e\u2183\u2184\u2c00-\u2c7b\u2c7e-\u2ce4\u2ceb-\u2cee\u2cf2\u2cf3\ua640-\ua66d\ua680-\ua69b\ua722-\ua76f\ua771-\ua787\ua78b-\ua78e\uab70-\uabbf\ufb00-\ufb06\ufb13-\ufb17\uff21-\uff3a\uff41-\uff5a\U00010400-\U0001044f\U000104b0-\U000104d3\U000104d8-\U000104fb\U00010c80-\U00010cb2\U00010cc0-\U00010cf2\U000118a0-\U000118df\U0001e900-\U0001e943]+"
+ENDING = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+CASED = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+END|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*END"
+CASED_TAIL = r"| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+O200K = CASED.replace("END", ENDING) + r"|\p{N}{1,3}" + CASED_TAIL
+TEKKEN = CASED.replace("END", "") + r"|\p{N}" + CASED_TAIL
+DEEPSEEK = [r"\p{N}{1,3}", "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+",
+            "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+"]
 
 # Besides make.py's: what only these families can get wrong.
 PLAIN = [
@@ -64,6 +78,27 @@ def texts(prompts: list[str], rng: random.Random) -> list[str]:
     out += ["".join(rng.choice(ATOMS) for _ in range(rng.randint(2, 20))) for _ in range(120)]
     out += rng.sample(prompts, 6)
     return list(dict.fromkeys(out))
+
+
+# Parts of the mixed texts: scripts with and without case, with marks that join and marks that do not, composed and
+# decomposed characters, code, numbers, chat tokens.
+MIXED_PARTS = [
+    "HTTPSession don't 12345", "camelCase XMLHttpRequest2", "a/b/\n", "//\n/", " 4", "(abc", "नमस्ते दुनिया", "ที่นี่", "עִבְרִית", "العَرَبِيَّة", "ǅungla ǅ", "ⅣⅫ", "ſtreet 'ſ", "É", "E\u0301", "o\u0302\u0323",
+    "ệ ế", "\u1100\u1161\u11a8", "각각", "ﬁre ﬀ", "①②③", "½ ¾", "ʰʲˠ", "ªº", "漢字かなカナ", "カﾞ", "か\u3099", "中文,标点。", "한국어 텍스트", "Ωμέγα\u0301", "ΑΣ", "İstanbul ı", "naïve Ünïcödé", "Да́нные", "ქართული ᲥᲐᲠᲗ",
+    "\u0301x", "x\u0301\u0301\u0301", "😀👩‍👧🏽", "🇩🇪", "\u200d\u200b", "\ufeff", "\u00ad", "\u0000\u0001", "\ue000\uf8ff", "\u00a0\u00a0", "\u2028", "\u3000", "  ", "\t", "\n\n", "\r\n", " \n ", "...", "!!\n", "—“”", "$€£ ¥", "+=<>",
+    "def f(x):\n    return x ** 2\n", "<|im_start|>user\nHi<|im_end|>", "<tool_call>", "</think>", "<｜User｜>", "<start_of_turn>", "<|start|>", "▁", "３４５", "1234567890", "3.14e-10", "0xDEADBEEF", "A1b2C3", "snake_case_name", "don’t", "WE'LL",
+    "\u0d4e\u0d15", "क्ष", "กำ", "\u0e33a", "a\u0903", "\u0600\u0661", "\u1e9b\u0323", "Å", "K", "™", "㍿", "ﷺ",
+]
+
+
+def mixed(prompts: list[str], rng: random.Random) -> list[str]:
+    words = sorted({w for line in prompts for w in line.split()})
+    out = []
+    while len(out) < 600:
+        parts = [rng.choice(MIXED_PARTS) if rng.random() < 0.7 else rng.choice(words) for _ in range(rng.randint(1, 9))]
+        out.append("".join(p + rng.choice(["", "", " ", " ", "\n", "  ", "'s", "1"]) for p in parts))
+        out = list(dict.fromkeys(out))
+    return out
 
 
 def common(lines: list[str], limit: int) -> list[str]:
@@ -160,6 +195,102 @@ def qwen2(lines):
     return tok, {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": "<|eot_id|>", "add_bos_token": False, "bos_token": None}
 
 
+def qwen2_5(lines):
+    """Qwen2.5 and Qwen3: NFC, added tokens that are no special tokens."""
+    tok, _ = llama3(lines, QWEN2)
+    tok.model = models.BPE(*by_model(tok), continuing_subword_prefix="", end_of_word_suffix="")
+    tok.normalizer = normalizers.NFC()
+    tok.add_special_tokens(special("<|endoftext|>", "<|im_start|>", "<|im_end|>"))
+    tok.add_tokens([AddedToken(n, normalized=False) for n in ("<tool_call>", "</tool_call>", "<think>", "</think>")])
+    tok.post_processor = processors.ByteLevel(trim_offsets=False, add_prefix_space=False, use_regex=False)
+    return tok, {"tokenizer_class": "Qwen2Tokenizer", "eos_token": "<|im_end|>", "pad_token": "<|endoftext|>", "bos_token": None, "unk_token": None, "add_bos_token": False,
+                 "add_prefix_space": False, "errors": "replace", "split_special_tokens": False, "additional_special_tokens": ["<|im_start|>", "<|im_end|>"]}
+
+
+def by_model(tok):
+    doc = json.loads(tok.to_str())["model"]
+    return doc["vocab"], [tuple(m) if isinstance(m, list) else tuple(m.split(" ")) for m in doc["merges"]]
+
+
+def qwen35(lines):
+    tok, config = qwen2_5(lines)
+    tok.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(QWEN35), "isolated", invert=False), pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+    return tok, {**config, "tokenizer_class": "PreTrainedTokenizerFast"}
+
+
+def o200k(lines):
+    """gpt-oss."""
+    tok, _ = llama3(lines, O200K)
+    tok.add_special_tokens(special("<|start|>", "<|message|>", "<|end|>", "<|return|>"))
+    tok.post_processor = processors.ByteLevel(trim_offsets=False)
+    return tok, {"tokenizer_class": "PreTrainedTokenizerFast", "bos_token": "<|begin_of_text|>", "eos_token": "<|return|>", "extra_special_tokens": {}}
+
+
+def tekken(lines):
+    return llama3(lines, TEKKEN)
+
+
+def deepseek(lines):
+    """DeepSeek-V3: three splits, a fourth text between their matches, LlamaTokenizerFast over bytes."""
+    splits = [pre_tokenizers.Split(Regex(p), "isolated", invert=False) for p in DEEPSEEK]
+    tok = by_bytes(lines, pre_tokenizers.Sequence(splits + [pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]), 400)
+    tok.normalizer = normalizers.Sequence([])
+    tok.add_special_tokens(special("<｜begin▁of▁sentence｜>", "<｜end▁of▁sentence｜>"))
+    tok.add_tokens([AddedToken(n, normalized=True) for n in ("<｜User｜>", "<｜Assistant｜>", "<think>")])
+    tok.post_processor = processors.ByteLevel(trim_offsets=False)
+    token = {"__type": "AddedToken", "lstrip": False, "normalized": True, "rstrip": False, "single_word": False}
+    return tok, {"tokenizer_class": "LlamaTokenizerFast", "add_bos_token": True, "add_eos_token": False, "bos_token": {**token, "content": "<｜begin▁of▁sentence｜>"},
+                 "eos_token": {**token, "content": "<｜end▁of▁sentence｜>"}, "unk_token": None, "legacy": True, "sp_model_kwargs": {}}
+
+
+def gemma(lines):
+    """Gemma 2 and 3: no blank in front, runs of line ends and of blanks as added tokens."""
+    tok = by_characters(lines, byte_fallback=True, fuse_unk=True)
+    tok.normalizer = normalizers.Replace(" ", "▁")
+    tok.pre_tokenizer = pre_tokenizers.Split(" ", "merged_with_previous", invert=False)
+    tok.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
+    tok.add_special_tokens(special("<pad>", "<bos>", "<eos>", "<start_of_turn>", "<end_of_turn>"))
+    tok.add_tokens([AddedToken(n, normalized=False) for n in ["<unused0>", "\n\n", "\n\n\n", "▁▁", "▁▁▁▁"]])
+    tok.post_processor = template([("<bos>", tok.token_to_id("<bos>"))], [])
+    return tok, {"tokenizer_class": "GemmaTokenizer", "bos_token": "<bos>", "eos_token": "<eos>", "unk_token": "<unk>", "pad_token": "<pad>", "add_bos_token": True, "add_eos_token": False, "sp_model_kwargs": None,
+                 "extra_special_tokens": {"image_token": "<start_of_turn>"}, "image_token": "<start_of_turn>", "spaces_between_special_tokens": False}
+
+
+def rules() -> str:
+    """A file of SentencePiece's rules: some of nmt_nfkc, which has 200 kB. The characters of the texts, in NFKC; blanks
+    that are spaces, control characters that are nothing."""
+    texts = "".join(MIXED_PARTS + PLAIN + make.PLAIN)
+    table = {c: unicodedata.normalize("NFKC", c) for c in sorted(set(texts)) if unicodedata.normalize("NFKC", c) != c}
+    table |= {unicodedata.normalize("NFD", c): c for c in sorted(set("éèêëôöüñçÅÉ" + texts)) if len(unicodedata.normalize("NFD", c)) == 2}
+    table |= {c: " " for c in "\t\n\r\u00a0\u2028\u200b\ufeff"} | {c: "" for c in "\u0001\u0002\u0003\u007f\u00ad"}
+    path = pathlib.Path(tempfile.mkdtemp()) / "rules.tsv"
+    path.write_text("".join(" ".join(f"{ord(c):X}" for c in k) + "\t" + " ".join(f"{ord(c):X}" for c in v) + "\n" for k, v in sorted(table.items())))
+    return str(path)
+
+
+def pythia(lines):
+    """GPT-NeoX: NFC, added tokens of blanks."""
+    tok = by_bytes(lines, pre_tokenizers.ByteLevel(add_prefix_space=False), 400)
+    tok.normalizer = normalizers.NFC()
+    tok.add_special_tokens(special("<|endoftext|>"))
+    tok.add_tokens([AddedToken(" " * n, normalized=True) for n in range(8, 1, -1)])
+    return tok, {"tokenizer_class": "GPTNeoXTokenizer", "bos_token": "<|endoftext|>", "eos_token": "<|endoftext|>", "unk_token": "<|endoftext|>", "add_prefix_space": False}
+
+
+def precompiled(lines):
+    """A Unigram model behind SentencePiece's table of characters, as the library's converter makes it."""
+    from sentencepiece import sentencepiece_model_pb2
+    settings = dict(model_type="unigram", max_sentencepiece_length=12, normalization_rule_tsv=rules(), byte_fallback=True)
+    proto = sentencepiece_model_pb2.ModelProto.FromString(pieces(common(lines, 80), settings, 520))
+    tok = Tokenizer(models.Unigram([(p.piece, p.score) for p in proto.pieces], 0, True))
+    tok.add_special_tokens(special("<unk>", "<s>", "</s>"))
+    tok.normalizer = normalizers.Sequence([normalizers.Precompiled(proto.normalizer_spec.precompiled_charsmap), normalizers.Strip(left=False, right=True), normalizers.Replace(Regex(" {2,}"), "▁")])
+    tok.pre_tokenizer = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always", split=True)
+    tok.decoder = decoders.Metaspace(replacement="▁", prepend_scheme="always", split=True)
+    tok.post_processor = template([], [("</s>", 2)])
+    return tok, {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": "</s>", "unk_token": "<unk>"}
+
+
 def falcon(lines):
     pre = pre_tokenizers.Sequence([
         pre_tokenizers.Punctuation("contiguous"), pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True),
@@ -217,7 +348,9 @@ def unigram_words(lines):
     return tok, {"tokenizer_class": "PreTrainedTokenizerFast", "bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}
 
 
-FAST = {f.__name__: f for f in (llama2, llama2_eos, llama_first, metaspace, llama3, qwen2, falcon, phi, flags, digits, persimmon, unigram_words)}
+FAST = {f.__name__: f for f in (llama2, llama2_eos, llama_first, metaspace, llama3, qwen2, falcon, phi, flags, digits, persimmon, unigram_words,
+                                qwen2_5, qwen35, o200k, tekken, deepseek, gemma, pythia, precompiled)}
+MIXED = ["qwen2_5", "qwen35", "o200k", "tekken", "deepseek", "gemma", "pythia", "precompiled"]
 
 LLAMA = {"tokenizer_class": "LlamaTokenizer", "bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>", "add_bos_token": True, "add_eos_token": False}
 PIECES = {
@@ -225,6 +358,7 @@ PIECES = {
     "sp_llama_new": (dict(model_type="bpe", byte_fallback=True, remove_extra_whitespaces=False, character_coverage=0.98), {**LLAMA, "legacy": False, "add_eos_token": True}),
     "sp_bpe": (dict(model_type="bpe", user_defined_symbols=["<mask>", "cat", "\t\t"], control_symbols=["<left>"]), LLAMA),
     "sp_unigram": (dict(model_type="unigram", byte_fallback=True, remove_extra_whitespaces=False, character_coverage=0.98, user_defined_symbols=["<mask>", "cat"], control_symbols=["<left>"]), LLAMA),
+    "sp_rules": (dict(model_type="bpe", byte_fallback=True, normalization_rule_tsv=rules(), character_coverage=0.98, user_defined_symbols=["<mask>"]), {**LLAMA, "legacy": True}),
     "sp_unigram_trim": (dict(model_type="unigram", add_dummy_prefix=False), {**LLAMA, "add_bos_token": False}),
 }
 
@@ -232,8 +366,8 @@ PIECES = {
 def pieces(lines: list[str], settings: dict, size: int = 560) -> bytes:
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(lines), model_writer=model, vocab_size=size, hard_vocab_limit=False, normalization_rule_name="identity",
-        num_threads=1, minloglevel=2, **settings)
+        sentence_iterator=iter(lines), model_writer=model, vocab_size=size, hard_vocab_limit=False,
+        num_threads=1, minloglevel=2, **({} if "normalization_rule_tsv" in settings else {"normalization_rule_name": "identity"}), **settings)
     return model.getvalue()
 
 
@@ -241,10 +375,12 @@ def decode_lists(size: int, count: int, rng: random.Random, low: int = 0) -> lis
     return [[rng.randrange(low, size) for _ in range(rng.randint(1, 10))] for _ in range(count)]
 
 
-def fast_vectors(folder: pathlib.Path, samples: list[str]) -> dict:
+def fast_vectors(folder: pathlib.Path, samples: list[str], mix: list[str] = []) -> dict:
     tok = AutoTokenizer.from_pretrained(folder)
     back = tok._tokenizer
     out = {"class": type(tok).__name__, "ids": [], "plain": [], "decode": []}
+    if mix:
+        out["mixed"] = [tok(t)["input_ids"] for t in mix]
     lists = []
     for text in samples:
         ids, plain = tok(text)["input_ids"], tok(text, add_special_tokens=False)["input_ids"]
@@ -292,9 +428,31 @@ def classes() -> dict[str, list[int]]:
             cut = pre.pre_tokenize_str("".join("a" + chr(c) for c in points[k:k + 4096]) + "a")
             hit += [ord(piece) for piece, _ in cut if len(piece) == 1 and piece != "a"]
         out[name] = runs(hit)
+    for name, pattern in (("mark", r"\p{M}"), ("punct", r"\p{P}"), ("symbol", r"\p{S}"), ("capital", r"[\p{Lu}\p{Lt}]"), ("small", r"\p{Ll}"), ("caseless", r"[\p{Lm}\p{Lo}]")):
+        keep = pre_tokenizers.Split(Regex(pattern), "removed", invert=True)
+        hit = []
+        for k in range(0, len(points), 4096):
+            # between others, so that no pair is one piece: "\0" is in none of the classes
+            cut = keep.pre_tokenize_str("".join("\0" + chr(c) for c in points[k:k + 4096]))
+            hit += [ord(piece) for piece, _ in cut]
+        out[name] = runs(hit)
     tok = Tokenizer(models.WordLevel({"cat": 0, "?": 1}, unk_token="?"))
     tok.add_tokens([AddedToken("cat", single_word=True)])
     out["word"] = runs([c for c, e in zip(points, tok.encode_batch([chr(c) + "cat" for c in points])) if 0 not in e.ids])
+    return out
+
+
+# The texts of reports about tokenizers that knew a pattern by a part of it.
+REPORTED = ["camelCase HTTPSession", "don't 12345", "DON'T 'ſ", "a/b/\n", "//\n/x", " 4", "(abc", "नमस्ते", "ที่", "עִבְרִית", "'s 's", "ABCdefGHI'LL", "ǅab ǅA", "a\u0301B\u0301c", "\u0301", " \u0301a", "x \n \n", "x  ", "\r\n\r\n ab"]
+PATTERNS = [LLAMA3, QWEN2, QWEN35, O200K, TEKKEN, *DEEPSEEK, "[\r\n]", r"\s+$", "[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+", r"\s?\p{L}+", r"\s?\p{P}+", "\\s?[!-/:-~\uff01-\uff0f\uff1a-\uff5e\u2018-\u201f\u3000-\u3002]+", LETTERS]
+
+
+def words() -> dict[str, list[list[str]]]:
+    """How each pattern of a Split cuts the reported texts and the parts of the mixed ones."""
+    out = {}
+    for p in PATTERNS:
+        pre = pre_tokenizers.Split(Regex(p), "isolated", invert=False)
+        out[p] = [[w for w, _ in pre.pre_tokenize_str(t)] for t in REPORTED + MIXED_PARTS]
     return out
 
 
@@ -316,15 +474,18 @@ def main() -> None:
     samples = texts(prompts, random.Random(3))
     shutil.rmtree(args.out, ignore_errors=True)
     args.out.mkdir(parents=True)
+    mix = mixed(prompts, random.Random(4))
     dump(args.out / "texts.json", samples)
+    dump(args.out / "mixed.json", mix)
     dump(args.out / "classes.json", classes())
+    dump(args.out / "words.json", words())
     for name, build in FAST.items():
         folder = args.out / name
         folder.mkdir()
         tok, config = build(lines)
         dump(folder / "tokenizer.json", json.loads(tok.to_str()))
         (folder / "tokenizer_config.json").write_text(json.dumps(config, indent=1) + "\n")
-        dump(folder / "vectors.json", {"reference": VERSIONS, **fast_vectors(folder, samples)})
+        dump(folder / "vectors.json", {"reference": VERSIONS, **fast_vectors(folder, samples, mix if name in MIXED else [])})
     for name, (settings, config) in PIECES.items():
         folder = args.out / name
         folder.mkdir()
