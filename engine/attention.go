@@ -16,7 +16,7 @@ func (p *processor) Attention(s *Step) {
 	p.linear(s, &layer.Q, func(a *activations) ([]float32, []float32) { return a.h, a.q })
 	p.linear(s, &layer.K, func(a *activations) ([]float32, []float32) { return a.h, a.k })
 	p.linear(s, &layer.V, func(a *activations) ([]float32, []float32) { return a.h, a.v })
-	scale := float32(1 / math.Sqrt(float64(p.shape.HeadDim)))
+	scale := float32(p.arch.ScaleOfQueries())
 	kvDim := p.shape.KVHeads * p.shape.HeadDim
 	for i := range p.entries {
 		a, t := &p.entries[i], &s.Tokens[i]
@@ -24,8 +24,8 @@ func (p *processor) Attention(s *Step) {
 			p.headNorm(a.q, &layer.QNorm)
 			p.headNorm(a.k, &layer.KNorm)
 		}
-		p.rotate(a.q, t.Pos)
-		p.rotate(a.k, t.Pos)
+		p.rotate(a.q, s.Layer, t.Pos)
+		p.rotate(a.k, s.Layer, t.Pos)
 		for j := range a.q {
 			a.q[j] *= scale
 		}
@@ -60,6 +60,7 @@ func (p *processor) attend(s *Step, i int) {
 				row := base + pos*kvDim
 				scores[pos] = cpu.DotF32(q, keys[row:row+hd])
 			}
+			softCap(scores, p.arch.ScoreCap)
 			softmax(scores)
 			clear(out)
 			for pos, weight := range scores {
@@ -72,13 +73,13 @@ func (p *processor) attend(s *Step, i int) {
 
 // rotate applies rotary positions (RoPE) to every head: elements i and i + dim/2 are the
 // coordinates of a point, which is rotated by the angle pos·frequencies[i].
-func (p *processor) rotate(heads []float32, pos int) {
-	half := len(p.frequencies)
-	if half == 0 {
-		return
+func (p *processor) rotate(heads []float32, layer, pos int) {
+	rotary, frequencies := p.arch.RotaryOf(layer), p.frequencies
+	if rotary == &p.arch.LocalRotary {
+		frequencies = p.local
 	}
-	size := p.arch.Rotary.Size()
-	for i, angle := range p.frequencies {
+	half, size := len(frequencies), rotary.Size()
+	for i, angle := range frequencies {
 		sin, cos := math.Sincos(float64(pos) * angle)
 		sin, cos = sin*size, cos*size
 		for at := 0; at < len(heads); at += p.shape.HeadDim {
@@ -126,6 +127,13 @@ func (p *processor) Norm(s *Step, n NormOf) {
 func (p *processor) NormInPlace(s *Step, n NormOf) {
 	for i := range p.entries {
 		p.normed(p.entries[i].x, p.entries[i].x, n.Of(p.w, s.Layer))
+	}
+}
+
+// NormOut replaces out by its norm.
+func (p *processor) NormOut(s *Step, n NormOf) {
+	for i := range p.entries {
+		p.normed(p.entries[i].out, p.entries[i].out, n.Of(p.w, s.Layer))
 	}
 }
 
@@ -184,6 +192,16 @@ func rmsNorm(y, x []float32, n *model.Norm, epsilon float64) {
 	scale := 1 / math.Sqrt(square/float64(len(x))+epsilon)
 	for i, v := range x {
 		y[i] = float32(float64(v)*scale) * n.W[i]
+	}
+}
+
+// softCap bounds numbers softly by ±limit; 0 = not at all.
+func softCap(list []float32, limit float64) {
+	if limit == 0 {
+		return
+	}
+	for i, v := range list {
+		list[i] = float32(limit * math.Tanh(float64(v)/limit))
 	}
 }
 

@@ -29,6 +29,8 @@ type Backend interface {
 	// Norm sets H to a norm of X; NormInPlace sets X.
 	Norm(s *Step, n NormOf)
 	NormInPlace(s *Step, n NormOf)
+	// NormOut replaces Out by a norm of it.
+	NormOut(s *Step, n NormOf)
 	// CopyState sets H to X, AddOut adds Out to X.
 	CopyState(s *Step)
 	AddOut(s *Step)
@@ -66,10 +68,13 @@ type DeviceTimes struct{ Attention, Scatter, FFN, Head units.Nanos }
 // NormOf names a norm of a model.
 type NormOf uint8
 
-// The norms of a layer, and the norm in front of the output head.
+// The norms of a layer, in front of attention and FFN and over their outputs, and the norm in front
+// of the output head.
 const (
 	AttnNorm NormOf = iota
 	FFNNorm
+	AttnOutNorm
+	FFNOutNorm
 	FinalNorm
 )
 
@@ -80,6 +85,10 @@ func (n NormOf) Of(w *model.Weights, layer int) *model.Norm {
 		return &w.Layers[layer].AttnNorm
 	case FFNNorm:
 		return &w.Layers[layer].FFNNorm
+	case AttnOutNorm:
+		return &w.Layers[layer].AttnOutNorm
+	case FFNOutNorm:
+		return &w.Layers[layer].FFNOutNorm
 	}
 	return &w.FinalNorm
 }

@@ -5,13 +5,18 @@ import "github.com/windrow-sim/windrow/engine/model"
 // positionOffset is OPT's: row 2 of the position table is position 0.
 const positionOffset = 2
 
-// Embed begins a step. It sets x to the embedding of each token, widened by OPT-350M's projection,
-// plus OPT's learned position.
+// Embed begins a step. It sets x to the embedding of each token, scaled (Gemma) or widened by
+// OPT-350M's projection, plus OPT's learned position.
 func (p *processor) Embed(s *Step) {
 	p.entries = p.all[:len(s.Tokens)]
 	for i := range p.entries {
 		a, t := &p.entries[i], &s.Tokens[i]
 		p.decode(a.wide, &p.w.Embed, int(t.ID))
+		if scale := float32(p.arch.EmbedScale); scale != 0 {
+			for j := range a.wide {
+				a.wide[j] *= scale
+			}
+		}
 		if p.arch.Embed == p.shape.DModel {
 			copy(a.x, a.wide)
 		} else {
@@ -51,4 +56,7 @@ func (p *processor) Head(s *Step) {
 		w.W = p.w.Embed
 	}
 	p.linear(s, &w, of)
+	for i := range p.entries {
+		softCap(p.entries[i].head, p.arch.LogitCap)
+	}
 }

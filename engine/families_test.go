@@ -37,7 +37,7 @@ func familyCases(t *testing.T) []string {
 		families[family] = true
 	}
 	for _, family := range []string{"opt", "llama", "mistral", "falcon", "persimmon", "phi",
-		"qwen2", "qwen3", "gptneox", "phi3"} {
+		"qwen2", "qwen3", "gptneox", "phi3", "gemma2", "gemma3"} {
 		if !families[family] {
 			t.Errorf("no checkpoint of family %s", family)
 		}

@@ -96,15 +96,18 @@ func (p *plain) norm(x []float64, n *model.Norm, rms bool) []float64 {
 }
 
 // heads splits a vector, norms each head if the model does, and rotates it.
-func (p *plain) heads(x []float64, n *model.Norm, pos int) [][]float64 {
+func (p *plain) heads(l int, x []float64, n *model.Norm, pos int) [][]float64 {
 	var list [][]float64
 	for head := range slices.Chunk(x, p.w.Shape.HeadDim) {
 		if p.w.Arch.QKNorm && n != nil {
 			head = p.norm(head, n, p.w.Arch.RMSNorm)
 		}
 		head = slices.Clone(head)
-		if angles := p.w.Arch.Rotary.Frequencies(featureContext); n != nil {
-			size := p.w.Arch.Rotary.Size()
+		rotary := p.w.Arch.Rotary
+		if p.w.Arch.LocalRotary.Dim > 0 && p.w.Arch.WindowOf(l) > 0 {
+			rotary = p.w.Arch.LocalRotary
+		}
+		if angles, size := rotary.Frequencies(featureContext), rotary.Size(); n != nil {
 			for i, angle := range angles {
 				sin, cos := math.Sincos(float64(pos) * angle)
 				sin, cos = sin*size, cos*size
@@ -120,8 +123,9 @@ func (p *plain) heads(x []float64, n *model.Norm, pos int) [][]float64 {
 // attention is the output of the attention block for h, with its output projection.
 func (p *plain) attention(l, pos int, h []float64) []float64 {
 	w, s := &p.w.Layers[l], p.w.Shape
-	queries := p.heads(p.linear(&w.Q, h), &w.QNorm, pos)
-	p.keys[l] = append(p.keys[l], slices.Concat(p.heads(p.linear(&w.K, h), &w.KNorm, pos)...))
+	queries := p.heads(l, p.linear(&w.Q, h), &w.QNorm, pos)
+	p.keys[l] = append(p.keys[l],
+		slices.Concat(p.heads(l, p.linear(&w.K, h), &w.KNorm, pos)...))
 	p.vals[l] = append(p.vals[l], p.linear(&w.V, h))
 	first := 0
 	if window := p.w.Arch.WindowOf(l); window > 0 {
@@ -132,8 +136,11 @@ func (p *plain) attention(l, pos int, h []float64) []float64 {
 		at := i / (s.Heads / s.KVHeads) * s.HeadDim
 		total, sum := 0.0, make([]float64, s.HeadDim)
 		for t := first; t <= pos; t++ {
-			weight := math.Exp(inner(q, p.keys[l][t][at:at+s.HeadDim]) /
-				math.Sqrt(float64(s.HeadDim)))
+			score := inner(q, p.keys[l][t][at:at+s.HeadDim]) * p.w.Arch.ScaleOfQueries()
+			if limit := p.w.Arch.ScoreCap; limit > 0 {
+				score = limit * math.Tanh(score/limit)
+			}
+			weight := math.Exp(score)
 			total += weight
 			for j := range sum {
 				sum[j] += weight * p.vals[l][t][at+j]
@@ -184,6 +191,11 @@ func (p *plain) ffn(l int, h []float64) []float64 {
 func (p *plain) features(id uint32, pos int) (list []layerFeatures) {
 	a := &p.w.Arch
 	x := p.row(&p.w.Embed, int(id))
+	if a.EmbedScale != 0 {
+		for i := range x {
+			x[i] *= a.EmbedScale
+		}
+	}
 	if a.Embed != p.w.Shape.DModel {
 		x = p.linear(&model.Linear{W: p.w.In}, x)
 	}
@@ -208,9 +220,16 @@ func (p *plain) features(id uint32, pos int) (list []layerFeatures) {
 			x = plus(plus(x, f[AttentionOutput]), p.ffn(l, f[FFNInput]))
 		default:
 			f[AttentionOutput] = p.attention(l, pos, p.norm(x, &w.AttnNorm, a.RMSNorm))
-			f[Residual] = plus(x, f[AttentionOutput])
+			out := f[AttentionOutput]
+			if a.OutNorms {
+				out = p.norm(out, &w.AttnOutNorm, a.RMSNorm)
+			}
+			f[Residual] = plus(x, out)
 			f[FFNInput] = p.norm(f[Residual], &w.FFNNorm, a.RMSNorm)
-			x = plus(f[Residual], p.ffn(l, f[FFNInput]))
+			if out = p.ffn(l, f[FFNInput]); a.OutNorms {
+				out = p.norm(out, &w.FFNOutNorm, a.RMSNorm)
+			}
+			x = plus(f[Residual], out)
 		}
 		list = append(list, f)
 	}

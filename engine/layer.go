@@ -4,12 +4,13 @@ package engine
 // the layer has, with x the residual stream:
 //
 //	sequential  x += Attention(Norm(x)); x += FFN(Norm(x))
+//	            with OutNorms the outputs have norms too: x += Norm(Attention(Norm(x)))
 //	PostNorm    x = Norm(x + Attention(x)); x = Norm(x + FFN(x))
 //	Parallel    x += Attention(Norm(x)) + FFN(Norm(x)), with one norm for both if SharedNorm
 //
 // In the Backend's terms: X is the residual stream, Norm writes H, Attention and FFN read H and
-// write Out. Features for predictors or observers are copied while X or Out holds them; FFNInput is
-// H itself, until the rows are fetched.
+// write Out, NormOut is in place. Features for predictors or observers are copied while X or Out
+// holds them; FFNInput is H itself, until the rows are fetched.
 func (e *Engine) layer(s *Step) error {
 	switch {
 	case e.arch.PostNorm:
@@ -26,6 +27,9 @@ func (e *Engine) sequential(s *Step) error {
 	b.Norm(s, AttnNorm)
 	b.Attention(s)
 	e.keep(s, AttentionOutput)
+	if e.arch.OutNorms {
+		b.NormOut(s, AttnOutNorm)
+	}
 	b.AddOut(s)
 	e.keep(s, Residual)
 	b.Norm(s, FFNNorm)
@@ -33,6 +37,9 @@ func (e *Engine) sequential(s *Step) error {
 		return err
 	}
 	b.FFN(s)
+	if e.arch.OutNorms {
+		b.NormOut(s, FFNOutNorm)
+	}
 	b.AddOut(s)
 	return nil
 }

@@ -8,13 +8,14 @@ import (
 // processor is the Backend of the CPU. Its operations are complete when they return. attention.go,
 // ffn.go and ends.go have the arithmetic.
 type processor struct {
-	w           *model.Weights
-	arch        *model.Arch
-	shape       model.Shape
-	pool        *cpu.Pool // the engine's
-	thresholds  []float32
-	frequencies []float64 // RoPE angles per position
-	check       [][]Row
+	w          *model.Weights
+	arch       *model.Arch
+	shape      model.Shape
+	pool       *cpu.Pool // the engine's
+	thresholds []float32
+	// RoPE angles per position, of Arch.Rotary and of Arch.LocalRotary
+	frequencies, local []float64
+	check              [][]Row
 
 	all, entries []activations // for the largest step, and for the current one
 	sequences    []kvCache     // the KV cache, by sequence
@@ -42,7 +43,8 @@ func (p *processor) Prepare(s *Setup) error {
 	w := s.Weights
 	*p = processor{
 		w: w, arch: &w.Arch, shape: w.Shape, pool: p.pool, thresholds: s.Thresholds,
-		frequencies: w.Arch.Rotary.Frequencies(s.Context), check: s.Check,
+		frequencies: w.Arch.Rotary.Frequencies(s.Context),
+		local:       w.Arch.LocalRotary.Frequencies(s.Context), check: s.Check,
 		all: make([]activations, s.Batch), sequences: make([]kvCache, s.Sequences),
 		context: s.Context,
 		scores:  make([]float32, w.Shape.Heads*s.Context),

@@ -51,7 +51,7 @@ type work struct {
 	x, h, out, q, att, k, v        kernels.Mem // (tokens, …) float32
 	act, wide, logits, spare, all  kernels.Mem
 	sums, heads                    kernels.Mem // room of FFN and Attention
-	truth, rotary                  kernels.Mem
+	truth, rotary, local           kernels.Mem
 	keys, vals                     kernels.Mem // (layer, sequence, context, kv_heads, head_dim)
 	ids, positions, seqIDs         kernels.Mem // (tokens) int32
 	lists                          *lists
@@ -171,11 +171,7 @@ func (b *Backend) prepare() error {
 		w.room(kernels.AttentionScratch(s.Heads, s.HeadDim, n, w.setup.Context))
 	w.keys = w.floats(s.Layers, w.setup.Sequences, w.setup.Context, kvDim)
 	w.vals = w.floats(s.Layers, w.setup.Sequences, w.setup.Context, kvDim)
-	table := kernels.RotaryTable(arch.Rotary.Frequencies(w.setup.Context), w.setup.Context)
-	for i := range table {
-		table[i] *= float32(arch.Rotary.Size())
-	}
-	w.rotary = w.bytes(kernels.AsBytes(table))
+	w.rotary, w.local = w.table(arch.Rotary), w.table(arch.LocalRotary)
 	w.hostLogits, w.hostAct = w.pinned(int64(4*n*s.Vocab)), w.pinned(int64(4*n*s.DFFN))
 	w.features[engine.FFNInput] = feature{at: w.h, host: w.pinned(int64(4 * n * s.DModel))}
 	for k, kept := range w.setup.Kept {
@@ -194,6 +190,15 @@ func (b *Backend) prepare() error {
 		return w.err
 	}
 	return b.copyRows()
+}
+
+// table puts the cosines and sines of rotary positions on the device.
+func (w *work) table(r model.Rotary) kernels.Mem {
+	table := kernels.RotaryTable(r.Frequencies(w.setup.Context), w.setup.Context)
+	for i := range table {
+		table[i] *= float32(r.Size())
+	}
+	return w.bytes(kernels.AsBytes(table))
 }
 
 // rowBytes returns the device memory that bringRows needs.

@@ -2,7 +2,6 @@ package cuda
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/windrow-sim/windrow/engine"
 	"github.com/windrow-sim/windrow/internal/mask"
@@ -38,7 +37,8 @@ func (b *Backend) Embed(s *engine.Step) {
 		m = w.wide
 	}
 	b.did(b.kernels.Embed(b.compute, &kernels.Embed{Format: b.w.Resident, Table: embed.w,
-		IDs: w.ids, X: m, Rows: embed.rows, Dim: embed.cols, Tokens: n}))
+		IDs: w.ids, X: m, Rows: embed.rows, Dim: embed.cols, Tokens: n,
+		Scale: float32(b.w.Arch.EmbedScale)}))
 	if w.wide != (kernels.Mem{}) {
 		b.linear(&b.weights.in, w.wide, w.x, n)
 	}
@@ -96,6 +96,11 @@ func (b *Backend) NormInPlace(s *engine.Step, n engine.NormOf) {
 	b.normed(b.normOf(s, n), b.work.x, b.work.x, len(s.Tokens), b.w.Shape.DModel)
 }
 
+// NormOut replaces Out by its norm.
+func (b *Backend) NormOut(s *engine.Step, n engine.NormOf) {
+	b.normed(b.normOf(s, n), b.work.out, b.work.out, len(s.Tokens), b.w.Shape.DModel)
+}
+
 // CopyState sets H to X.
 func (b *Backend) CopyState(s *engine.Step) {
 	b.work.features[engine.FFNInput].have = false
@@ -124,8 +129,8 @@ func (b *Backend) Attention(s *engine.Step) {
 		b.normed(&layer.qNorm, w.q, w.q, n*shape.Heads, shape.HeadDim)
 		b.normed(&layer.kNorm, w.k, w.k, n*shape.KVHeads, shape.HeadDim)
 	}
-	b.rotate(w.q, shape.Heads, n)
-	b.rotate(w.k, shape.KVHeads, n)
+	b.rotate(s, w.q, shape.Heads)
+	b.rotate(s, w.k, shape.KVHeads)
 	if b.err != nil {
 		return
 	}
@@ -140,7 +145,8 @@ func (b *Backend) Attention(s *engine.Step) {
 		},
 		Q: w.q, Out: w.att, Seqs: w.seqIDs, Positions: w.positions, Scratch: w.heads,
 		Heads: shape.Heads, Tokens: n, Longest: w.longest,
-		Window: b.w.Arch.WindowOf(s.Layer), Scale: float32(1 / math.Sqrt(float64(shape.HeadDim))),
+		Window: b.w.Arch.WindowOf(s.Layer), Scale: float32(b.w.Arch.ScaleOfQueries()),
+		Cap: float32(b.w.Arch.ScoreCap),
 	}
 	if b.did(b.kernels.StoreKV(b.compute, a, w.k, w.v)); b.err != nil {
 		return
@@ -151,14 +157,18 @@ func (b *Backend) Attention(s *engine.Step) {
 }
 
 // rotate applies rotary positions (RoPE).
-func (b *Backend) rotate(x kernels.Mem, heads, n int) {
-	half := b.w.Arch.Rotary.Dim / 2
+func (b *Backend) rotate(s *engine.Step, x kernels.Mem, heads int) {
+	rotary, table := b.w.Arch.RotaryOf(s.Layer), b.work.rotary
+	if rotary == &b.w.Arch.LocalRotary {
+		table = b.work.local
+	}
+	half := rotary.Dim / 2
 	if b.err != nil || half == 0 {
 		return
 	}
-	b.did(b.kernels.Rotary(b.compute, &kernels.Rotary{X: x, Table: b.work.rotary,
+	b.did(b.kernels.Rotary(b.compute, &kernels.Rotary{X: x, Table: table,
 		Positions: b.work.positions, Heads: heads, Dim: b.w.Shape.HeadDim, Half: half,
-		Tokens: n, Context: b.work.setup.Context}))
+		Tokens: len(s.Tokens), Context: b.work.setup.Context}))
 }
 
 // FFN waits, on the device, until the layer's rows are in their slots.
@@ -254,6 +264,9 @@ func (b *Backend) Head(s *engine.Step) {
 		from = w.wide
 	}
 	b.linear(&b.weights.head, from, w.logits, n)
+	if limit := float32(b.w.Arch.LogitCap); limit > 0 && b.err == nil {
+		b.did(b.kernels.SoftCap(b.compute, w.logits, limit, n*b.w.Shape.Vocab))
+	}
 	b.did(b.clock.mark(headTo, b.compute))
 }
 

@@ -19,7 +19,7 @@ type norm struct{ w, b kernels.Mem }
 
 // layer is the resident part of a layer on the device.
 type layer struct {
-	norms                      [2]norm // AttnNorm, FFNNorm
+	norms                      [4]norm // by engine.NormOf
 	q, k, v, o                 matrix
 	qNorm, kNorm               norm
 	gateBias, upBias, downBias kernels.Mem
@@ -55,8 +55,10 @@ func (s *scope) weights(w *model.Weights) weights {
 	for i := range w.Layers {
 		l := &w.Layers[i]
 		to.layers[i] = layer{
-			norms: [2]norm{engine.AttnNorm: s.norm(&l.AttnNorm),
-				engine.FFNNorm: s.norm(&l.FFNNorm)},
+			norms: [4]norm{engine.AttnNorm: s.norm(&l.AttnNorm),
+				engine.FFNNorm:     s.norm(&l.FFNNorm),
+				engine.AttnOutNorm: s.norm(&l.AttnOutNorm),
+				engine.FFNOutNorm:  s.norm(&l.FFNOutNorm)},
 			q: s.linear(&l.Q), k: s.linear(&l.K), v: s.linear(&l.V), o: s.linear(&l.O),
 			qNorm: s.norm(&l.QNorm), kNorm: s.norm(&l.KNorm),
 			gateBias: s.bytes(kernels.AsBytes(l.GateBias)),

@@ -22,14 +22,26 @@ type Arch struct {
 	// norms behind the residual additions (OPT-350M)
 	PostNorm  bool `json:"post_norm,omitempty"`
 	FinalNorm bool `json:"final_norm,omitempty"` // a norm in front of the output head
+	// norms over the outputs of attention and FFN, before these are added (Gemma)
+	OutNorms bool `json:"out_norms,omitempty"`
 	// attention and FFN start from the same residual
 	Parallel   bool `json:"parallel,omitempty"`
 	SharedNorm bool `json:"shared_norm,omitempty"`
 	QKNorm     bool `json:"qk_norm,omitempty"` // norms over each head's query and key
 	// width of the embedding: d_model, except for OPT-350M, which projects
-	Embed     int    `json:"embed_dim"`
-	Positions bool   `json:"positions,omitempty"` // learned positions, OPT's
-	Rotary    Rotary `json:"rotary,omitzero"`
+	Embed int `json:"embed_dim"`
+	// EmbedScale multiplies the embeddings; 0 = 1 (Gemma: √d_model).
+	EmbedScale float64 `json:"embed_scale,omitempty"`
+	Positions  bool    `json:"positions,omitempty"` // learned positions, OPT's
+	Rotary     Rotary  `json:"rotary,omitzero"`
+	// LocalRotary is the Rotary of the layers with a window, if it is another (Gemma 3).
+	LocalRotary Rotary `json:"local_rotary,omitzero"`
+	// QueryScale multiplies the queries; 0 = 1/√head_dim.
+	QueryScale float64 `json:"query_scale,omitempty"`
+	// ScoreCap and LogitCap bound the scores of attention and the logits softly: cap·tanh(x/cap).
+	// 0 = no bound.
+	ScoreCap float64 `json:"score_cap,omitempty"`
+	LogitCap float64 `json:"logit_cap,omitempty"`
 	// Window is how many positions a query sees, its own included; 0 = all. FullLayers are the
 	// layers, ascending, whose queries see all positions nevertheless.
 	Window     int   `json:"sliding_window,omitempty"`
@@ -67,6 +79,24 @@ func (r Rotary) Size() float64 {
 		return 1
 	}
 	return r.Scale
+}
+
+// check demands positions that the engine can compute for heads of so many elements.
+func (r Rotary) check(headDim int) error {
+	switch {
+	case r.Dim < 0 || r.Dim > headDim || r.Dim%2 != 0:
+		return fmt.Errorf("%w: rotary positions over %d of a head's %d elements; an even number "+
+			"is wanted", checkpoint.ErrFormat, r.Dim, headDim)
+	case r.Dim > 0 && !(r.Theta > 0 && r.Theta < math.Inf(1)):
+		return fmt.Errorf("%w: rope_theta is %v", checkpoint.ErrFormat, r.Theta)
+	case r.longRope():
+		return r.checkLongRope()
+	case r.Factor < 0 || math.IsNaN(r.Factor) || r.Original > 0 && !(r.Factor > 0 &&
+		r.LowFactor > 0 && r.HighFactor > r.LowFactor):
+		return fmt.Errorf("%w: rope_scaling by %v between %v and %v", checkpoint.ErrFormat,
+			r.Factor, r.LowFactor, r.HighFactor)
+	}
+	return nil
 }
 
 // Frequencies returns the Dim/2 angles per position, in a context of so many positions.
@@ -155,6 +185,14 @@ func (a Activation) check() error {
 	return nil
 }
 
+// ScaleOfQueries returns what queries are multiplied with.
+func (a *Arch) ScaleOfQueries() float64 {
+	if a.QueryScale != 0 {
+		return a.QueryScale
+	}
+	return 1 / math.Sqrt(float64(a.Shape.HeadDim))
+}
+
 // gated reports whether a neuron has a gate row.
 func (a *Arch) gated() bool { return a.Shape.Rows == 3 }
 
@@ -170,26 +208,24 @@ func (a *Arch) check() error {
 	if family == nil {
 		return fmt.Errorf("%w: family %.100q", checkpoint.ErrUnsupported, a.Family)
 	}
-	s, r := &a.Shape, &a.Rotary
+	s := &a.Shape
 	switch {
 	case !(a.Epsilon > 0 && a.Epsilon < 1):
 		return fmt.Errorf("%w: epsilon of the norms is %v", checkpoint.ErrFormat, a.Epsilon)
 	case a.Embed < 1 || a.Embed > maxDim:
 		return fmt.Errorf("%w: embeddings of %d for d_model %d", checkpoint.ErrUnsupported, a.Embed,
 			s.DModel)
-	case r.Dim < 0 || r.Dim > s.HeadDim || r.Dim%2 != 0:
-		return fmt.Errorf("%w: rotary positions over %d of a head's %d elements; an even number "+
-			"is wanted", checkpoint.ErrFormat, r.Dim, s.HeadDim)
-	case r.Dim > 0 && !(r.Theta > 0 && r.Theta < math.Inf(1)):
-		return fmt.Errorf("%w: rope_theta is %v", checkpoint.ErrFormat, r.Theta)
-	case r.longRope():
-		if err := r.checkLongRope(); err != nil {
+	}
+	for _, r := range []Rotary{a.Rotary, a.LocalRotary} {
+		if err := r.check(s.HeadDim); err != nil {
 			return err
 		}
-	case r.Factor < 0 || math.IsNaN(r.Factor) || r.Original > 0 && !(r.Factor > 0 &&
-		r.LowFactor > 0 && r.HighFactor > r.LowFactor):
-		return fmt.Errorf("%w: rope_scaling by %v between %v and %v", checkpoint.ErrFormat,
-			r.Factor, r.LowFactor, r.HighFactor)
+	}
+	for name, v := range map[string]float64{"embed_scale": a.EmbedScale,
+		"query_scale": a.QueryScale, "score_cap": a.ScoreCap, "logit_cap": a.LogitCap} {
+		if !(v >= 0 && v <= math.MaxFloat32) {
+			return fmt.Errorf("%w: %s is %v", checkpoint.ErrFormat, name, v)
+		}
 	}
 	if err := a.checkWindow(); err != nil {
 		return err
@@ -198,6 +234,12 @@ func (a *Arch) check() error {
 		return err
 	}
 	switch {
+	case a.OutNorms && (a.PostNorm || a.Parallel):
+		return fmt.Errorf("%w: norms over the outputs of attention and FFN, with norms behind the "+
+			"residual additions or parallel attention and FFN", checkpoint.ErrUnsupported)
+	case a.LocalRotary.Dim > 0 && (a.Window == 0 || a.Rotary.Dim == 0):
+		return fmt.Errorf("%w: rotary positions of layers with a window, but no such layers, or "+
+			"no others", checkpoint.ErrUnsupported)
 	case a.PostNorm && (a.FinalNorm || a.Parallel):
 		return fmt.Errorf("%w: norms behind the residual additions, with a final norm or parallel "+
 			"attention and FFN", checkpoint.ErrUnsupported)
@@ -207,9 +249,9 @@ func (a *Arch) check() error {
 	case a.Activation.Kind == DReLU && !a.gated():
 		return fmt.Errorf("%w: activation %v without gate rows", checkpoint.ErrUnsupported,
 			a.Activation)
-	case a.Positions == (r.Dim > 0):
+	case a.Positions == (a.Rotary.Dim > 0):
 		return fmt.Errorf("%w: learned positions %v and rotary positions %v; one of them is wanted",
-			checkpoint.ErrUnsupported, a.Positions, r.Dim > 0)
+			checkpoint.ErrUnsupported, a.Positions, a.Rotary.Dim > 0)
 	}
 	return nil
 }

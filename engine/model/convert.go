@@ -19,8 +19,9 @@ const streamBlock = 1 << 18
 // tensor is a tensor that can be read, with the name that errors show.
 type tensor struct {
 	checkpoint.TensorInfo
-	r io.ReaderAt // of the tensor's own bytes
-	s *scratch
+	r    io.ReaderAt // of the tensor's own bytes
+	s    *scratch
+	plus float32 // is added to every number; F32 is then made of it
 }
 
 // scratch is the memory that stream reuses from tensor to tensor. It belongs to one goroutine.
@@ -50,6 +51,9 @@ func (t tensor) stream(ctx context.Context, to checkpoint.DType, emit func([]byt
 		if err := t.convert(out, to, raw, at); err != nil {
 			return err
 		}
+		if t.plus != 0 {
+			addToAll(out, t.plus)
+		}
 		if err := emit(out); err != nil {
 			return err
 		}
@@ -74,6 +78,14 @@ func (t tensor) convert(dst []byte, to checkpoint.DType, src []byte, at int64) e
 			t.Name, checkpoint.ErrFormat, at+int64(i), to)
 	}
 	return nil
+}
+
+// addToAll adds a number to float32 numbers, as bytes.
+func addToAll(p []byte, plus float32) {
+	for ; len(p) >= 4; p = p[4:] {
+		v := math.Float32frombits(binary.LittleEndian.Uint32(p)) + plus
+		binary.LittleEndian.PutUint32(p, math.Float32bits(v))
+	}
 }
 
 // firstNonFinite returns the index of the first NaN or Inf, or −1. These have all exponent bits

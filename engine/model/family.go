@@ -32,7 +32,8 @@ type family struct {
 // families lists the families in the order of help texts.
 func families() []*family {
 	return []*family{optFamily(), llamaFamily(), falconFamily(), persimmonFamily(), phiFamily(),
-		qwen2Family(), qwen3Family(), gptNeoXFamily(), phi3Family()}
+		qwen2Family(), qwen3Family(), gptNeoXFamily(), phi3Family(),
+		gemmaFamily()}
 }
 
 // Families lists the families for people: "OPT", "Llama (Mistral, ...)", ...
@@ -76,6 +77,10 @@ const (
 	headBias                            // a bias of the output head
 	someWindows                         // a sliding window in some layers, not in all
 	longRope                            // rotary factors that depend on the context
+	outNorms                            // norms over the outputs of attention and FFN
+	embedScale                          // scaled embeddings
+	softCaps                            // bounds of the scores or the logits
+	localRotary                         // other rotary positions in layers with a window
 )
 
 // trait describes one of the traits.
@@ -103,6 +108,16 @@ func allTraits() []trait {
 		}},
 		{longRope, "rotary factors by context (longrope)", func(a *Arch) bool {
 			return a.Rotary.longRope()
+		}},
+		{outNorms, "norms over the outputs of attention and FFN", func(a *Arch) bool {
+			return a.OutNorms
+		}},
+		{embedScale, "scaled embeddings", func(a *Arch) bool { return a.EmbedScale != 0 }},
+		{softCaps, "soft caps of scores or logits", func(a *Arch) bool {
+			return a.ScoreCap != 0 || a.LogitCap != 0
+		}},
+		{localRotary, "other rotary positions in layers with a window", func(a *Arch) bool {
+			return a.LocalRotary.Dim > 0
 		}},
 	}
 }

@@ -34,9 +34,8 @@ func (f *fields) qwen(headDim int) Arch {
 	f.only("use_mrope", "false")
 	a.Rotary = f.rotary(s.HeadDim, 10000, 1)
 	// Published files name a window of 32,768 and more that is not used.
-	use, window, first := false, 4096, 28
+	use, window, first := false, f.windowSize(4096), 28
 	f.optional("use_sliding_window", &use)
-	f.optional("sliding_window", &window)
 	f.optional("max_window_layers", &first)
 	if !use {
 		window = 0

@@ -81,6 +81,26 @@ func TestFamilyRefusesOtherTraits(t *testing.T) {
 			}
 		},
 		headBias: func(a *Arch) { a.HeadBias = !a.HeadBias },
+		outNorms: func(a *Arch) { a.OutNorms = !a.OutNorms },
+		embedScale: func(a *Arch) {
+			if a.EmbedScale++; a.EmbedScale != 1 {
+				a.EmbedScale = 0
+			}
+		},
+		softCaps: func(a *Arch) {
+			if a.traits()&softCaps != 0 {
+				a.ScoreCap, a.LogitCap = 0, 0
+			} else {
+				a.ScoreCap = 1
+			}
+		},
+		localRotary: func(a *Arch) {
+			if a.LocalRotary.Dim > 0 {
+				a.LocalRotary = Rotary{}
+			} else {
+				a.LocalRotary = Rotary{Dim: 2, Theta: 1}
+			}
+		},
 		longRope: func(a *Arch) {
 			if a.Rotary.longRope() {
 				a.Rotary.Short, a.Rotary.Long = nil, nil

@@ -178,10 +178,10 @@ func (img *Image) load(ctx context.Context, r resident, buf *scratch) error {
 		return err
 	}
 	if img.hashes == nil {
-		return r.load(ctx, tensor{info, section, buf})
+		return r.load(ctx, tensor{TensorInfo: info, r: section, s: buf})
 	}
 	reader := img.hashes.reader(r.name, section)
-	if err = r.load(ctx, tensor{info, reader, buf}); err == nil {
+	if err = r.load(ctx, tensor{TensorInfo: info, r: reader, s: buf}); err == nil {
 		err = reader.end()
 	} else if damage := img.hashes.compareTensor(ctx, r.name); damage != nil {
 		err = damage

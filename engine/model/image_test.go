@@ -430,7 +430,7 @@ func BenchmarkBundler(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		return tensor{info, r, &scratch{}}
+		return tensor{TensorInfo: info, r: r, s: &scratch{}}
 	}
 	bundler := newBundler(factsOf(s), 4, bundleMemory)
 	b.SetBytes(int64(s.DFFN) * int64(s.RecordBytes(ref.F16)))

@@ -121,7 +121,7 @@ func newSourceFiller(src *source, f facts, memory int) *sourceFiller {
 }
 
 func (f *sourceFiller) resident(ctx context.Context, r resident, emit func([]byte) error) error {
-	t, err := f.src.tensor(r.source)
+	t, err := f.src.resident(r)
 	if err != nil {
 		return err
 	}
@@ -164,7 +164,7 @@ func LoadFolder(ctx context.Context, dir string) (*Weights, [][]byte, Config, er
 	w := newWeights(f.arch, precision)
 	fill := newSourceFiller(src, f, 0)
 	for _, r := range w.residents() {
-		t, err := src.tensor(r.source)
+		t, err := src.resident(r)
 		if err == nil {
 			err = r.load(ctx, t)
 		}

@@ -237,7 +237,14 @@ func (s *source) sorted() []string { return slices.Sorted(maps.Keys(s.names)) }
 func (s *source) tensor(name string) (tensor, error) {
 	info, _ := s.folder.Tensor(s.names[name])
 	r, err := s.folder.Section(s.names[name])
-	return tensor{info, r, &s.buf}, err
+	return tensor{TensorInfo: info, r: r, s: &s.buf}, err
+}
+
+// resident opens the tensor that a resident tensor is made of.
+func (s *source) resident(r resident) (tensor, error) {
+	t, err := s.tensor(r.source)
+	t.plus = r.plus
+	return t, err
 }
 
 // bytes is the size of the used tensors.
@@ -291,7 +298,7 @@ func (s *source) checkHead(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	same, err := equal(ctx, tensor{info, r, &s.buf}, embed)
+	same, err := equal(ctx, tensor{TensorInfo: info, r: r, s: &s.buf}, embed)
 	if err != nil || same {
 		return err
 	}

@@ -35,7 +35,9 @@ type Layer struct {
 	Q, K, V, O   Linear
 	QNorm, KNorm Norm // (head_dim), over each head
 	FFNNorm      Norm // empty where AttnNorm serves both
-	GateBias     []float32
+	// over the outputs of attention and FFN
+	AttnOutNorm, FFNOutNorm Norm
+	GateBias                []float32
 	// (d_ffn): decides with the up row whether a neuron without a gate is active
 	UpBias   []float32
 	DownBias []float32 // (d_model): added once per token
@@ -114,14 +116,16 @@ type naming struct {
 
 	embed, pos, projIn, projOut, finalNorm, head string
 
-	attnNorm, ffnNorm string
-	q, k, v, out      string
-	fused             string // q, k and v in one
-	split             func() (q, k, v []rowRange)
-	qNorm, kNorm      string
-	gate, up, down    string   // of the FFN: only their biases are resident
-	gateUp            string   // gate and up in one, in this order
-	relics            []string // tensors of a layer, or of the model, that mean nothing
+	attnNorm, ffnNorm       string
+	attnOutNorm, ffnOutNorm string
+	onePlus                 bool // the norms' weights are stored less 1
+	q, k, v, out            string
+	fused                   string // q, k and v in one
+	split                   func() (q, k, v []rowRange)
+	qNorm, kNorm            string
+	gate, up, down          string   // of the FFN: only their biases are resident
+	gateUp                  string   // gate and up in one, in this order
+	relics                  []string // tensors of a layer, or of the model, that mean nothing
 }
 
 // namesOf returns the names of a checked architecture's tensors.
@@ -164,6 +168,7 @@ type resident struct {
 	rows   []rowRange // of the source that make up the tensor; nil = all
 	shape  []int64
 	dtype  checkpoint.DType
+	plus   float32 // is added to the numbers of the folder
 	matrix *Matrix
 	vector *[]float32
 }
@@ -190,7 +195,7 @@ func (w *Weights) residents() []resident {
 	a, s, n := &w.Arch, &w.Shape, namesOf(&w.Arch)
 	d, ffn, hd := int64(s.DModel), int64(s.DFFN), int64(s.HeadDim)
 	qDim, kvDim := int64(s.Heads)*hd, int64(s.KVHeads)*hd
-	b := &tensorList{dtype: dtypeOf(w.Resident)}
+	b := &tensorList{dtype: dtypeOf(w.Resident), onePlus: n.onePlus}
 	for i := range w.Layers {
 		l, name, source := &w.Layers[i], fmt.Sprintf("layers.%d.", i), fmt.Sprintf(n.layer, i)
 		b.norm(name+"attn_norm", source+n.attnNorm, &l.AttnNorm, d, a.RMSNorm)
@@ -206,6 +211,10 @@ func (w *Weights) residents() []resident {
 		}
 		if n.ffnNorm != "" && !a.SharedNorm {
 			b.norm(name+"ffn_norm", source+n.ffnNorm, &l.FFNNorm, d, a.RMSNorm)
+		}
+		if a.OutNorms {
+			b.norm(name+"attn_out_norm", source+n.attnOutNorm, &l.AttnOutNorm, d, a.RMSNorm)
+			b.norm(name+"ffn_out_norm", source+n.ffnOutNorm, &l.FFNOutNorm, d, a.RMSNorm)
 		}
 		if a.FFNBias {
 			if a.gated() {
@@ -244,8 +253,9 @@ func (w *Weights) residents() []resident {
 
 // tensorList is a list of residents in the making.
 type tensorList struct {
-	list  []resident
-	dtype checkpoint.DType
+	list    []resident
+	dtype   checkpoint.DType
+	onePlus bool // norms
 }
 
 func (b *tensorList) vector(name, source string, to *[]float32, n, whole int64, rows []rowRange) {
@@ -270,6 +280,9 @@ func (b *tensorList) matrix(name, source string, to *Matrix, out, in, whole int6
 
 func (b *tensorList) norm(name, source string, to *Norm, n int64, rms bool) {
 	b.vector(name+".weight", source+".weight", &to.W, n, 0, nil)
+	if b.onePlus {
+		b.list[len(b.list)-1].plus = 1
+	}
 	if !rms {
 		b.vector(name+".bias", source+".bias", &to.B, n, 0, nil)
 	}

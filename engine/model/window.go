@@ -15,6 +15,14 @@ func (a *Arch) WindowOf(layer int) int {
 	return a.Window
 }
 
+// RotaryOf returns the rotary positions of a layer.
+func (a *Arch) RotaryOf(layer int) *Rotary {
+	if a.LocalRotary.Dim > 0 && a.WindowOf(layer) > 0 {
+		return &a.LocalRotary
+	}
+	return &a.Rotary
+}
+
 // checkWindow demands a window, and layers without it, that an image may have.
 func (a *Arch) checkWindow() error {
 	if a.Window < 0 {
@@ -31,6 +39,16 @@ func (a *Arch) checkWindow() error {
 			a.Window, a.Shape.Layers-1)
 	}
 	return nil
+}
+
+// windowSize reads sliding_window, which is 0 where it is null.
+func (f *fields) windowSize(absent int) int {
+	size := 0
+	if _, there := f.object["sliding_window"]; !there {
+		size = absent
+	}
+	f.optional("sliding_window", &size)
+	return size
 }
 
 // The values of layer_types that the engine knows.

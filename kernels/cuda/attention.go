@@ -105,6 +105,7 @@ type Attention struct {
 	Longest   int // above every position
 	Window    int // positions that a query sees, its own included; 0 = all
 	Scale     float32
+	Cap       float32 // bounds the scaled scores softly, Cap·tanh(score/Cap); 0 = not
 }
 
 // span is how many positions a block looks at, SPAN in attention.h.
@@ -182,7 +183,8 @@ func (k *Kernels) Attention(s Stream, a *Attention) error {
 		PointerArg(a.Scratch.Ptr), PointerArg(a.Q.Ptr), PointerArg(a.Cache.Keys.Ptr),
 		PointerArg(a.Cache.Vals.Ptr), PointerArg(a.Seqs.Ptr), PointerArg(a.Positions.Ptr),
 		IntArg(a.Heads), IntArg(a.Cache.KVHeads), IntArg(a.Cache.Dim),
-		LongArg(int64(a.Cache.Stride)), IntArg(a.Window), FloatArg(a.Scale))
+		LongArg(int64(a.Cache.Stride)), IntArg(a.Window), FloatArg(a.Scale),
+		FloatArg(a.Cap))
 	if err != nil {
 		return err
 	}

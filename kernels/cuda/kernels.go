@@ -36,6 +36,7 @@ const (
 	layerNorm
 	rmsNorm
 	add
+	softCap
 	maskAtLeast
 	maskList
 	scatter
@@ -52,8 +53,8 @@ func names() [kernels]string {
 		"embed_f16", "embed_bf16", "embed_f32", "embed_q8", "embed_q4",
 		"kv_store_f16", "kv_store_f32",
 		"attend_f16", "attend_f32",
-		"ffn_join", "attend_join", "rotary", "layer_norm", "rms_norm", "add", "mask_at_least",
-		"mask_list", "scatter", "row_move",
+		"ffn_join", "attend_join", "rotary", "layer_norm", "rms_norm", "add", "soft_cap",
+		"mask_at_least", "mask_list", "scatter", "row_move",
 	}
 }
 
@@ -183,8 +184,23 @@ func (k *Kernels) Add(s Stream, y, x Mem, n int) error {
 		PointerArg(x.Ptr), IntArg(n))
 }
 
-// Embed looks up a row of a table for each token: ids[t] + Offset. With Onto it is added to X, as
-// learned positions are.
+// SoftCap launches x = limit·tanh(x/limit) over n float32. limit is above 0.
+func (k *Kernels) SoftCap(s Stream, x Mem, limit float32, n int) error {
+	c := shapes{operation: "soft cap"}
+	c.within("n", n, 0, most)
+	if !(limit > 0) {
+		c.fail("limit is %v, it must be above 0", limit)
+	}
+	c.holds("x", x, product(max(n, 0), floatBytes))
+	if c.err != nil {
+		return c.err
+	}
+	return k.launch(s, softCap, Grid{ceil(n, flatThreads), 1, 1}, flatThreads, PointerArg(x.Ptr),
+		FloatArg(limit), IntArg(n))
+}
+
+// Embed looks up a row of a table for each token: ids[t] + Offset, times Scale. With Onto it is
+// added to X, as learned positions are.
 type Embed struct {
 	Format            ref.Format
 	Table             Mem // (rows, dim) in the format
@@ -193,6 +209,7 @@ type Embed struct {
 	Rows, Dim, Tokens int
 	Offset            int
 	Onto              bool
+	Scale             float32 // 0 = 1
 }
 
 // Embed launches a.
@@ -212,8 +229,12 @@ func (k *Kernels) Embed(s Stream, a *Embed) error {
 	if c.err != nil {
 		return c.err
 	}
+	scale := a.Scale
+	if scale == 0 {
+		scale = 1
+	}
 	return k.launch(s, embed+kernel(a.Format), Grid{ceil(a.Dim, flatThreads), a.Tokens, 1},
 		flatThreads,
 		PointerArg(a.X.Ptr), PointerArg(a.Table.Ptr), PointerArg(a.IDs.Ptr), IntArg(a.Offset),
-		IntArg(a.Dim), boolArg(a.Onto))
+		IntArg(a.Dim), boolArg(a.Onto), FloatArg(scale))
 }

@@ -144,6 +144,7 @@ func launchAll(t *testing.T, d *cuda.Device, k *cuda.Kernels) {
 	must(k.Norm(0, &cuda.Norm{X: z, Y: m, W: z, B: z, Rows: 1, Dim: 1}))
 	must(k.Norm(0, &cuda.Norm{X: z, Y: m, W: z, Rows: 1, Dim: 1, RMS: true}))
 	must(k.Add(0, m, z, 1))
+	must(k.SoftCap(0, m, 1, 1))
 	must(k.Rotary(0, &cuda.Rotary{X: m, Table: z, Positions: z, Heads: 1, Dim: 2, Half: 1,
 		Tokens: 1, Context: 1}))
 	must(k.MaskAtLeast(0, &cuda.MaskAtLeast{Scores: z, Mask: m, N: 1, Tokens: 1}))

@@ -91,6 +91,8 @@ func TestShapes(t *testing.T) {
 			"Table"},
 		"add":   {b.Add(0, m, small, 8), "x has"},
 		"add n": {b.Add(0, m, m, -1), "n is -1"},
+		"cap":   {b.SoftCap(0, small, 1, 8), "x has"},
+		"cap 0": {b.SoftCap(0, m, 0, 8), "limit is 0"},
 		"mask": {b.MaskAtLeast(0, &cuda.MaskAtLeast{Scores: m, Mask: small, N: 8,
 			Tokens: 1}), "Mask"},
 		"list":             {b.MaskList(0, small, m, m, 8), "list"},

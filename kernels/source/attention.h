@@ -45,11 +45,14 @@ KV_STORE(kv_store_f32, float)
 // What a block has found: the largest score, the sum of exp(score − largest), and the values weighted so, dim of them.
 #define FOUND 2
 
+// Scores are bounded softly by cap (0 = not).
+//
 // found[t][head][part] covers positions first + part·SPAN … of the token's own position and those before it, where first leaves window positions
 // (0 = all). Heads of queries share the kv_heads evenly. A part beyond the last position is left with sum zero. Grid (heads, parts, tokens).
 template <class K>
 DEVICE void attend(PLACE GLOBAL float *found, GLOBAL const float *q, GLOBAL const K *keys, GLOBAL const K *vals, GLOBAL const int *sequences,
-                   GLOBAL const int *positions, int heads, int kv_heads, int dim, u64 stride, int window, float scale, COMMON float *scores, COMMON float *room) {
+                   GLOBAL const int *positions, int heads, int kv_heads, int dim, u64 stride, int window, float scale, float cap, COMMON float *scores,
+                   COMMON float *room) {
 	const int head = BLOCK_X, part = BLOCK_Y, token = BLOCK_Z, warp = THREAD_X / WARP, warps = THREADS / WARP;
 	const int position = positions[token];
 	const int first = (window > 0 && position >= window ? position - window + 1 : 0) + part * SPAN;
@@ -65,7 +68,9 @@ DEVICE void attend(PLACE GLOBAL float *found, GLOBAL const float *q, GLOBAL cons
 	q += ((u64)token * heads + head) * dim;
 
 	for (int p = warp; p < count; p += warps) {
-		const float score = dot_row(HERE keys + base + (u64)p * width, q, dim) * scale;
+		float score = dot_row(HERE keys + base + (u64)p * width, q, dim) * scale;
+		if (cap > 0)
+			score = cap * tanhf(score / cap);
 		if (THREAD_X % WARP == 0)
 			scores[p] = score;
 	}
@@ -93,10 +98,11 @@ DEVICE void attend(PLACE GLOBAL float *found, GLOBAL const float *q, GLOBAL cons
 
 #define ATTEND(name, K) \
 	KERNEL(name, GLOBAL float *found, GLOBAL const float *q, GLOBAL const K *keys, GLOBAL const K *vals, GLOBAL const int *sequences, \
-	       GLOBAL const int *positions, VALUE(int, heads), VALUE(int, kv_heads), VALUE(int, dim), VALUE(u64, stride), VALUE(int, window), VALUE(float, scale)) { \
+	       GLOBAL const int *positions, VALUE(int, heads), VALUE(int, kv_heads), VALUE(int, dim), VALUE(u64, stride), VALUE(int, window), VALUE(float, scale), \
+	       VALUE(float, cap)) { \
 		SHARED(float, scores, SPAN); \
 		SHARED(float, room, MOST_WARPS); \
-		attend(HERE found, q, keys, vals, sequences, positions, heads, kv_heads, dim, stride, window, scale, scores, room); \
+		attend(HERE found, q, keys, vals, sequences, positions, heads, kv_heads, dim, stride, window, scale, cap, scores, room); \
 	}
 ATTEND(attend_f16, f16)
 ATTEND(attend_f32, float)

@@ -36,20 +36,28 @@ KERNEL(add, GLOBAL float *y, GLOBAL const float *x, VALUE(int, n)) {
 		y[i] += x[i];
 }
 
-// x[t] = row ids[t] + offset of the table, added to x[t] where onto is set. Grid (⌈dim/threads⌉, tokens).
+// Bounds numbers softly: x = cap·tanh(x/cap). Grid (⌈n/threads⌉).
+KERNEL(soft_cap, GLOBAL float *x, VALUE(float, cap), VALUE(int, n)) {
+	const int i = BLOCK_X * THREADS + THREAD_X;
+	if (i < n)
+		x[i] = cap * tanhf(x[i] / cap);
+}
+
+// x[t] = row ids[t] + offset of the table, times scale, added to x[t] where onto is set. Grid (⌈dim/threads⌉, tokens).
 template <class W>
-DEVICE void embed(PLACE GLOBAL float *x, GLOBAL const W *table, GLOBAL const int *ids, int offset, int dim, int onto) {
+DEVICE void embed(PLACE GLOBAL float *x, GLOBAL const W *table, GLOBAL const int *ids, int offset, int dim, int onto, float scale) {
 	const int i = BLOCK_X * THREADS + THREAD_X;
 	if (i >= dim)
 		return;
-	const float v = Row<W>::element(row_at(table, ids[BLOCK_Y] + offset, dim), i);
+	const float v = Row<W>::element(row_at(table, ids[BLOCK_Y] + offset, dim), i) * scale;
 	GLOBAL float *to = x + (u64)BLOCK_Y * dim + i;
 	*to = onto ? *to + v : v;
 }
 
 #define EMBED(name, W) \
-	KERNEL(name, GLOBAL float *x, GLOBAL const W *table, GLOBAL const int *ids, VALUE(int, offset), VALUE(int, dim), VALUE(int, onto)) { \
-		embed(HERE x, table, ids, offset, dim, onto); \
+	KERNEL(name, GLOBAL float *x, GLOBAL const W *table, GLOBAL const int *ids, VALUE(int, offset), VALUE(int, dim), VALUE(int, onto), \
+	       VALUE(float, scale)) { \
+		embed(HERE x, table, ids, offset, dim, onto, scale); \
 	}
 EMBED(embed_f16, f16)
 EMBED(embed_bf16, bf16)

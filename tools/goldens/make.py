@@ -83,6 +83,12 @@ def gptneox(**more):
         hidden_dropout=0.0, attention_dropout=0.0), **more})
 
 
+def gemma(version, **more):
+    cls, config = ("Gemma2ForCausalLM", "Gemma2Config") if version == 2 else ("Gemma3ForCausalLM", "Gemma3TextConfig")
+    return llama(getattr(transformers, cls), getattr(transformers, config), **{**dict(
+        head_dim=8, sliding_window=5, query_pre_attn_scalar=6, tie_word_embeddings=True, bos_token_id=2, eos_token_id=1), **more})
+
+
 def phi3(long_rope=None, **more):
     if long_rope:
         size = 4 * more.get("partial_rotary_factor", 1)
@@ -132,12 +138,20 @@ CASES = {
     "phi3-window-tied": (phi3(sliding_window=5, tie_word_embeddings=True), dict(dtype=torch.bfloat16)),
     "phi3-long": (phi3(long_rope=10), {}),
     "phi3-short": (phi3(long_rope=20), dict(dtype=torch.float16)),
+    # Small caps, so that scores and logits reach them.
+    "gemma2": (gemma(2, attn_logit_softcapping=2.0, final_logit_softcapping=4.0), {}),
+    "gemma2-no-caps": (gemma(2, attn_logit_softcapping=None, final_logit_softcapping=None, attention_bias=True), dict(dtype=torch.bfloat16)),
     "gptneox-no-bias": (gptneox(attention_bias=False, hidden_act="gelu_fast", rotary_pct=1.0, rotary_emb_base=500), {}),
 }
 
 # Made with a newer transformers: name -> what makes (model, options of saving)
 NEWER = {
     "phi3-partial": lambda: (phi3(long_rope=10, partial_rotary_factor=0.75, hidden_act="relu"), {}),
+    "gemma3": lambda: (gemma(3, layer_types=["sliding_attention", "sliding_attention", "full_attention"], rope_theta=500.0,
+                             rope_local_base_freq=20.0, rope_scaling={"rope_type": "linear", "factor": 4.0}), {}),
+    "gemma3-untied": lambda: (gemma(3, num_hidden_layers=2, tie_word_embeddings=False, hidden_activation="relu",
+                                    final_logit_softcapping=4.0), dict(dtype=torch.bfloat16)),
+    "gemma3-full": lambda: (gemma(3, num_hidden_layers=2, layer_types=["full_attention"] * 2), dict(dtype=torch.float16)),
     "qwen2-window": lambda: (qwen(2, use_sliding_window=True, sliding_window=5, max_window_layers=1), {}),
     "qwen3": lambda: (qwen(3, head_dim=10), {}),
     "qwen3-bias": lambda: (qwen(3, attention_bias=True, tie_word_embeddings=True, hidden_act="relu"), {}),

@@ -3,8 +3,9 @@
 // calls and compare. It is a leaf.
 //
 // The counts are for single tokens of OPT (learned positions, two rows per unit) and of Llama and
-// similar families (RoPE, three rows). Other families launch up to two kernels more or less per
-// layer. Events and waits between streams cost the host a fraction of a launch and are not counted.
+// similar families (RoPE, three rows). Other families launch up to four kernels more or less per
+// layer (Gemma 3 has four norms more), and Gemma 2 one more per token. Events and waits between
+// streams cost the host a fraction of a launch and are not counted.
 package launch
 
 // Calls are the calls of the host for one part.

@@ -101,6 +101,9 @@ func (h *history) attended(q []float32, seq, position, head, c int) (want sum) {
 	top, scores := math.Inf(-1), []float64{}
 	for p := first; p <= position; p++ {
 		s := dot(h.keys[base+p*width:base+p*width+dim], q).value * float64(h.a.Scale)
+		if limit := float64(h.a.Cap); limit > 0 {
+			s = limit * math.Tanh(s/limit)
+		}
 		scores, top = append(scores, s), max(top, s)
 	}
 	total := 0.0
@@ -118,19 +121,21 @@ func (h *history) attended(q []float32, seq, position, head, c int) (want sum) {
 type attentionCase struct {
 	heads, kvHeads, dim, context, window int
 	positions                            []int32
+	limit                                float32 // of scores
 }
 
 func (b *Bench) attentions() {
 	for _, f := range []ref.Format{ref.F16, ref.F32} {
 		for _, c := range []attentionCase{
-			{1, 1, 1, 1, 0, []int32{0}},
-			{4, 4, 16, 40, 0, []int32{39, 0}},
-			{6, 2, 33, 20, 0, []int32{7}},
+			{1, 1, 1, 1, 0, []int32{0}, 0},
+			{4, 4, 16, 40, 0, []int32{39, 0}, 0},
+			{4, 4, 16, 40, 0, []int32{39, 0}, 0.5},
+			{6, 2, 33, 20, 0, []int32{7}, 0},
 			// the end of a block's span, and one beyond it
-			{2, 1, 64, 300, 0, []int32{299, 127, 128}},
-			{2, 2, 130, 300, 130, []int32{280, 5, 129}},
-			{3, 3, 8, 50, 1, []int32{49}},
-			{2, 2, 8, 8, 0, nil},
+			{2, 1, 64, 300, 0, []int32{299, 127, 128}, 0},
+			{2, 2, 130, 300, 130, []int32{280, 5, 129}, 1.5},
+			{3, 3, 8, 50, 1, []int32{49}, 0},
+			{2, 2, 8, 8, 0, nil, 0},
 		} {
 			b.checkAttention(f, c)
 		}
@@ -148,6 +153,7 @@ func (b *Bench) checkAttention(f ref.Format, c attentionCase) {
 	a := &h.a
 	a.Tokens, a.Longest, a.Window, a.Q, a.Seqs, a.Positions = tokens, c.context, c.window,
 		Put(b, q), Put(b, seqs), Put(b, c.positions)
+	a.Cap = c.limit
 	a.Out = b.Room(int64(4 * len(q)))
 	a.Scratch = b.Room(cuda.AttentionScratch(c.heads, c.dim, tokens, c.context))
 	b.Must(b.Attention(b.Stream, a))

@@ -109,6 +109,20 @@ func (b *Bench) adds() {
 	}
 }
 
+func (b *Bench) softCaps() {
+	const limit = 0.75
+	for _, n := range []int{0, 1, 255, 257, 1000} {
+		x := b.Floats(n)
+		m := Put(b, x)
+		b.Must(b.SoftCap(b.Stream, m, limit, n))
+		for i, v := range Get[float32](b, m, n) {
+			var want sum
+			want.add(limit * math.Tanh(float64(x[i])/limit))
+			b.near(fmt.Sprintf("n %d: element %d", n, i), v, want)
+		}
+	}
+}
+
 func (b *Bench) embeds() {
 	const rows = 11
 	for _, f := range ref.Formats() {
@@ -116,12 +130,20 @@ func (b *Bench) embeds() {
 			dim, tokens := length(f, s[0]), s[1]
 			table, values := b.weights(f, rows*dim)
 			ids, x := b.Ints(tokens, rows-2), b.Floats(tokens*dim)
-			for _, onto := range []bool{false, true} {
+			// A device may fuse the scale with an addition: then there is none.
+			for _, c := range []struct {
+				onto  bool
+				scale float32
+			}{{false, 0}, {true, 0}, {false, 5.6568542}} {
+				onto := c.onto
 				a := &cuda.Embed{Format: f, Table: table, IDs: Put(b, ids), X: Put(b, x),
-					Rows: rows, Dim: dim, Tokens: tokens, Offset: 2, Onto: onto}
+					Rows: rows, Dim: dim, Tokens: tokens, Offset: 2, Onto: onto, Scale: c.scale}
 				b.Must(b.Embed(b.Stream, a))
 				for i, v := range Get[float32](b, a.X, tokens*dim) {
 					want := values[(int(ids[i/dim])+2)*dim+i%dim]
+					if c.scale != 0 {
+						want *= c.scale
+					}
 					if onto {
 						want += x[i]
 					}

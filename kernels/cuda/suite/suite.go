@@ -27,7 +27,7 @@ func checks() []check {
 	return []check{
 		{"copies", (*Bench).copies}, {"streams", (*Bench).streams},
 		{"matvec", (*Bench).matVecs}, {"special", (*Bench).special}, {"norm", (*Bench).norms},
-		{"add", (*Bench).adds}, {"embed", (*Bench).embeds},
+		{"add", (*Bench).adds}, {"embed", (*Bench).embeds}, {"soft cap", (*Bench).softCaps},
 		{"mask", (*Bench).masks}, {"predict", (*Bench).predicts},
 		{"ffn-dense", (*Bench).ffnDense}, {"ffn-many-units", (*Bench).ffnManyUnits}, {"ffn-sparse",
 			(*Bench).ffnSparse},

@@ -1,0 +1,76 @@
+package model
+
+import "math"
+
+// Gemma is the family of Gemma 2 and the text models of Gemma 3.
+const Gemma = "gemma"
+
+func gemmaFamily() *family {
+	return &family{
+		name: Gemma, title: "Gemma 2, Gemma 3 (text alone)",
+		modelTypes: []string{"gemma2", "gemma3_text"},
+		classes: []string{"Gemma2ForCausalLM", "Gemma2Model", "Gemma3ForCausalLM",
+			"Gemma3TextModel"},
+		read: readGemma, names: gemmaNames,
+		always:    gated | rmsNorm | outNorms | embedScale,
+		sometimes: softCaps | qkNorm | someWindows | localRotary,
+	}
+}
+
+// readGemma reads two generations, by model_type. The reference implementation rounds the scale of
+// the embeddings, √hidden_size, to the type that it computes in; the engine computes in float32.
+func readGemma(f *fields) Arch {
+	var kind string
+	f.optional("model_type", &kind)
+	a := Arch{Epsilon: 1e-6, RMSNorm: true, FinalNorm: true, OutNorms: true, Tied: true}
+	s := &a.Shape
+	s.HeadDim = 256
+	f.optional("head_dim", &s.HeadDim)
+	f.shape(&a, 3, "intermediate_size", 8192)
+	f.optional("num_key_value_heads", &s.KVHeads)
+	f.optional("rms_norm_eps", &a.Epsilon)
+	f.optional("tie_word_embeddings", &a.Tied)
+	f.optional("attention_bias", &a.AttnBias)
+	a.OutBias = a.AttnBias
+	a.EmbedScale = float64(float32(math.Sqrt(float64(s.DModel))))
+	a.Activation = f.activation("hidden_activation", "gelu_pytorch_tanh")
+	// Fields of published files that the reference implementation does not read.
+	f.ignore("hidden_act", "sliding_window_size", "cache_implementation")
+	scalar := 256.0
+	f.optional("query_pre_attn_scalar", &scalar)
+	a.QueryScale = 1 / math.Sqrt(scalar)
+	f.optional("final_logit_softcapping", &a.LogitCap)
+	window, pattern := f.windowSize(4096), 2
+	if kind == "gemma2" {
+		f.optional("attn_logit_softcapping", &a.ScoreCap)
+		a.Rotary = f.rotary(s.HeadDim, 10000, 1)
+	} else {
+		a.QKNorm, pattern = true, 6
+		f.optional("sliding_window_pattern", &pattern)
+		f.optional("_sliding_window_pattern", &pattern)
+		f.only("attn_logit_softcapping")
+		f.only("use_bidirectional_attention", "false")
+		a.Rotary = f.rotary(s.HeadDim, 1e6, 1)
+		a.LocalRotary = Rotary{Dim: s.HeadDim, Theta: 10000}
+		f.optional("rope_local_base_freq", &a.LocalRotary.Theta)
+	}
+	f.windows(&a, window, func(layer int) bool { return pattern > 0 && (layer+1)%pattern != 0 })
+	if a.Window == 0 {
+		a.LocalRotary = Rotary{}
+	}
+	return a
+}
+
+func gemmaNames(*Arch) naming {
+	return naming{
+		prefixes: []string{"model."}, layer: "layers.%d.",
+		embed: "embed_tokens", finalNorm: "norm", head: "lm_head",
+		attnNorm: "input_layernorm", attnOutNorm: "post_attention_layernorm",
+		ffnNorm: "pre_feedforward_layernorm", ffnOutNorm: "post_feedforward_layernorm",
+		onePlus: true,
+		q:       "self_attn.q_proj", k: "self_attn.k_proj", v: "self_attn.v_proj",
+		out: "self_attn.o_proj", qNorm: "self_attn.q_norm", kNorm: "self_attn.k_norm",
+		gate: "mlp.gate_proj", up: "mlp.up_proj", down: "mlp.down_proj",
+		relics: []string{"self_attn.rotary_emb.inv_freq"},
+	}
+}
