@@ -170,9 +170,9 @@ func TestSignalsWhileReading(t *testing.T) {
 				time.AfterFunc(300*time.Millisecond, cancel)
 				all.start(t, line, ctx, kind.name, func(o outcome) {
 					defer here.end()
-					switch o.code {
-					case exitInterrupted, exitInput:
-					default:
+					// The temporary files of some machines are in memory, which probe refuses.
+					memory := o.code == exitHost && strings.Contains(o.stderr, "tmpfs is memory")
+					if !memory && o.code != exitInterrupted && o.code != exitInput {
 						t.Errorf("%s (%s): exit %d\n%s%s", line, kind.name, o.code, o.stdout,
 							o.stderr)
 					}
