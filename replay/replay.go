@@ -68,6 +68,11 @@ func Run(ctx context.Context, src traces.Source, w *model.Weights, geo layout.Ge
 	if cfg.MaxTokens > 0 {
 		tokens = min(tokens, cfg.MaxTokens)
 	}
+	rows, err := traces.NewRows(tokens, src.Header().Layers)
+	if err != nil {
+		reader.Close()
+		return nil, fmt.Errorf("replay: %w", err)
+	}
 	mode := reader.Mode()
 	cfg.Layout.Align = max(cfg.Layout.Align, mode.Align)
 	if cfg.Threads == 0 {
@@ -95,7 +100,7 @@ func Run(ctx context.Context, src traces.Source, w *model.Weights, geo layout.Ge
 	}
 	defer eng.Close()
 
-	m := &meter{rows: make([]traces.RunRow, 0, tokens*(src.Header().Layers*(traces.Parts-1)+1))}
+	m := &meter{rows: rows}
 	eng.Observe(m)
 	if cfg.Clock == nil {
 		cfg.Clock = clock.System()

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"unsafe"
 
 	"github.com/windrow-sim/windrow/devicemodels"
 	"github.com/windrow-sim/windrow/devicemodels/flash"
@@ -54,12 +53,6 @@ type Config struct {
 	Geometry layout.Geometry `json:"geometry"`
 }
 
-// mostRows bounds the rows of a Run, which are in memory until it is written.
-const (
-	mostRows  = 1 << 26
-	rowMemory = mostRows * units.Bytes(unsafe.Sizeof(traces.RunRow{}))
-)
-
 // runner is the state of one simulation.
 type runner struct {
 	*Machine
@@ -84,13 +77,10 @@ func Run(ctx context.Context, src traces.Source, cfg Config) (*traces.Run, error
 	if err != nil {
 		return nil, err
 	}
-	tokens, perToken := r.cfg.tokens(src), r.head.Layers*(traces.Parts-1)+1
-	if tokens > mostRows/perToken {
-		return nil, refusal.Config("sim: {MaxTokens}: a Run of %d tokens of %d layers has more "+
-			"than %d rows, which take %v of memory; simulate %d tokens at most", tokens,
-			r.head.Layers, mostRows, rowMemory, mostRows/perToken)
+	tokens := r.cfg.tokens(src)
+	if r.run.Rows, err = traces.NewRows(tokens, r.head.Layers); err != nil {
+		return nil, fmt.Errorf("sim: %w", err)
 	}
-	r.run.Rows = make([]traces.RunRow, 0, tokens*perToken)
 	var t traces.Token
 	var sequences traces.Sequences
 	for i := range tokens {

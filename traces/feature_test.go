@@ -228,16 +228,16 @@ func TestAppendRefusesWrongFeatures(t *testing.T) {
 			h.FeatureKind,
 				h.FeatureWidth = "attention", 4
 		},
-		"features of 0 numbers, need 1": func(h *Header) { h.FeatureKind = FFNInput },
-		"features of -1 numbers, need 1": func(h *Header) {
+		"feature_width: 0 is not from 1": func(h *Header) { h.FeatureKind = FFNInput },
+		"feature_width: -1 is not from 1": func(h *Header) {
 			h.FeatureKind,
 				h.FeatureWidth = FFNInput, -1
 		},
-		"features of 1048577 numbers": func(h *Header) {
+		"feature_width: 1048577": func(h *Header) {
 			h.FeatureKind,
 				h.FeatureWidth = FFNInput, 1<<20+1
 		},
-		"does not say what they are": func(h *Header) { h.FeatureWidth = 8 },
+		"does not say what": func(h *Header) { h.FeatureWidth = 8 },
 		"one token takes up to": func(h *Header) {
 			h.FeatureKind, h.FeatureWidth,
 				h.Layers = FFNInput, 1<<20, 300
@@ -275,13 +275,13 @@ func TestField_A8_WrongFeatures(t *testing.T) {
 			edit: func(v map[string][]any) { values(v); v["feature"][1] = nil }},
 			`column "feature" has 3 rows of 3 and 1 nulls`},
 		"width": {foreign{head: func(h *Header) { h.FeatureKind = FFNInput }},
-			"features of 0 numbers"},
+			"feature_width: 0 "},
 		"huge": {foreign{head: func(h *Header) {
 			h.FeatureKind, h.FeatureWidth = FFNInput,
 				1<<40
-		}}, "features of 1099511627776 numbers"},
+		}}, "feature_width: 1099511627776"},
 		"no kind": {foreign{head: func(h *Header) { h.FeatureWidth = 2 }},
-			"does not say what they are"},
+			"does not say what"},
 		"unknown": {foreign{head: func(h *Header) { promise(h); h.FeatureKind = "key" }},
 			`features of kind "key", need one of ffn_input, attention_output, residual`},
 		"older": {foreign{head: func(h *Header) {

@@ -385,7 +385,7 @@ func TestField_A8_WrongSchemas(t *testing.T) {
 			`metadata "windrow"`},
 		"layers too few": {foreign{head: func(h *Header) { h.Layers = 2 }}, ErrFormat,
 			"3 rows are not a multiple of 2 layers"},
-		"no layers": {foreign{head: func(h *Header) { h.Layers = 0 }}, ErrFormat, "0 layers"},
+		"no layers": {foreign{head: func(h *Header) { h.Layers = 0 }}, ErrFormat, "layers: 0 "},
 		"layer order": {foreign{edit: func(v map[string][]any) {
 			v["layer"][1], v["layer"][2] = 2,
 				1

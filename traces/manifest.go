@@ -2,7 +2,6 @@ package traces
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -39,11 +38,40 @@ type Manifest struct {
 	DerivedBy     string `json:"derived_by,omitempty"`
 }
 
+// manifestFile is a manifest as it was read.
+type manifestFile struct {
+	Manifest
+	text []byte
+}
+
+// refuse is an error about one of its fields.
+func (m *manifestFile) refuse(trace, field, format string, args ...any) error {
+	return formatError(ManifestPath(trace), "%v", input.RefuseJSON(m.text, field,
+		fmt.Sprintf(format, args...)))
+}
+
+// check compares the manifest with the rows of its trace.
+func (m *manifestFile) check(r *Reader) error {
+	for _, f := range []struct {
+		name    string
+		in, has int
+	}{{"tokens", m.Tokens, r.tokens}, {"layers", m.Layers, r.head.Layers},
+		{"units", m.Units, r.head.Units}, {"feature_width", m.FeatureWidth, r.head.FeatureWidth}} {
+		if f.in != f.has {
+			return m.refuse(r.path, f.name, "is not the trace's, which is %d", f.has)
+		}
+	}
+	if m.Sequences < 1 || m.Sequences > r.tokens {
+		return m.refuse(r.path, "sequences", "is not from 1 to the %d tokens", r.tokens)
+	}
+	return nil
+}
+
 // ManifestPath returns the path of the manifest of a trace.
 func ManifestPath(trace string) string { return strings.TrimSuffix(trace, traceExt) + manifestExt }
 
 // readManifest reads the manifest of a trace. It returns nil without an error if there is none.
-func readManifest(ctx context.Context, trace string) (*Manifest, error) {
+func readManifest(ctx context.Context, trace string) (*manifestFile, error) {
 	path := ManifestPath(trace)
 	text, err := readSmall(ctx, path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -52,12 +80,12 @@ func readManifest(ctx context.Context, trace string) (*Manifest, error) {
 	if err != nil {
 		return nil, fmt.Errorf("traces: %w", err)
 	}
-	var m Manifest
-	if err := json.Unmarshal(text, &m); err != nil {
+	m := manifestFile{text: text}
+	if err := input.DecodeJSON(text, &m.Manifest); err != nil {
 		return nil, formatError(path, "%v", err)
 	}
 	if len(m.SHA256) != 64 {
-		return nil, formatError(path, "sha256 %q is not 64 hexadecimal digits", m.SHA256)
+		return nil, m.refuse(trace, "sha256", "is not 64 hexadecimal digits")
 	}
 	return &m, nil
 }

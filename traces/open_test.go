@@ -72,12 +72,12 @@ func TestOpenWithoutPermission(t *testing.T) {
 
 func TestManifestMismatch(t *testing.T) {
 	edits := map[string]func(string) string{
-		"SHA-256 is": swapHash,
-		"but the manifest says 1": func(m string) string {
+		"line 6: sha256: ": swapHash,
+		"line 5: bytes: 1 is not": func(m string) string {
 			return replaceField(m, "bytes",
 				"1")
 		},
-		"but the manifest says 4": func(m string) string {
+		"line 8: tokens: 4 is not": func(m string) string {
 			return replaceField(m, "tokens",
 				"4")
 		},
@@ -85,8 +85,8 @@ func TestManifestMismatch(t *testing.T) {
 			return replaceField(m, "sha256",
 				`"abc"`)
 		},
-		"unexpected end of JSON": func(m string) string { return m[:len(m)/2] },
-		"cannot unmarshal":       func(string) string { return "[]" },
+		"line 6: sha256: is not JSON": func(m string) string { return m[:len(m)/2] },
+		"line 1: is not an object":    func(string) string { return "[]" },
 		"bytes are more than the limit of 16MiB": func(m string) string {
 			return m + strings.Repeat(" ",
 				maxMeta)

@@ -42,7 +42,7 @@ type Reader struct {
 	current  atomic.Pointer[loaded]
 	rows     int
 	tokens   int
-	manifest *Manifest
+	manifest *manifestFile
 	sha      string
 	verified bool
 	warnings []string
@@ -77,6 +77,11 @@ func OpenWith(ctx context.Context, path string, opt OpenOptions) (*Reader, error
 	if err := r.parse(); err != nil {
 		return nil, fmt.Errorf("traces: %s: %w", path, errors.Join(err, r.Close()))
 	}
+	if m != nil {
+		if err := m.check(r); err != nil {
+			return nil, errors.Join(err, r.Close())
+		}
+	}
 	r.warn(opt)
 	return r, nil
 }
@@ -99,8 +104,7 @@ func (r *Reader) mapFile(opt OpenOptions) error {
 // checkFile checks size and hash of the file.
 func (r *Reader) checkFile(f *input.File, opt OpenOptions) (err error) {
 	if r.manifest != nil && r.manifest.Bytes != f.Size() {
-		return formatError(r.path, "%d bytes, but the manifest says %d", f.Size(),
-			r.manifest.Bytes)
+		return r.manifest.refuse(r.path, "bytes", "is not the size of %s: %d", r.path, f.Size())
 	}
 	if !opt.SkipHash {
 		if r.sha, err = hashOf(f); err != nil {
@@ -157,8 +161,7 @@ func hashOf(f io.ReaderAt) (string, error) {
 // compare compares the computed hash with the manifest's.
 func (r *Reader) compare() error {
 	if r.sha != r.manifest.SHA256 {
-		return formatError(r.path, "SHA-256 is %s, but the manifest says %s", r.sha,
-			r.manifest.SHA256)
+		return r.manifest.refuse(r.path, "sha256", "is not that of %s: %s", r.path, r.sha)
 	}
 	r.verified = true
 	return nil
@@ -197,9 +200,6 @@ func (r *Reader) parse() (err error) {
 			ErrFormat)
 	}
 	r.tokens = r.rows / r.head.Layers
-	if m := r.manifest; m != nil && m.Tokens != r.tokens {
-		return fmt.Errorf("%d tokens, but the manifest says %d: %w", r.tokens, m.Tokens, ErrFormat)
-	}
 	return nil
 }
 

@@ -185,8 +185,8 @@ func TestCreateRefuses(t *testing.T) {
 	}{
 		{"x.arrow", "NAME.trace.arrow", func(*Header, *WriteOptions) {}},
 		{".trace.arrow", "NAME.trace.arrow", func(*Header, *WriteOptions) {}},
-		{"x.trace.arrow", "0 layers", func(h *Header, _ *WriteOptions) { h.Layers = 0 }},
-		{"x.trace.arrow", "-1 units", func(h *Header, _ *WriteOptions) { h.Units = -1 }},
+		{"x.trace.arrow", "layers: 0 ", func(h *Header, _ *WriteOptions) { h.Layers = 0 }},
+		{"x.trace.arrow", "units: -1 ", func(h *Header, _ *WriteOptions) { h.Units = -1 }},
 		{"x.trace.arrow", `unit kind "row"`, func(h *Header, _ *WriteOptions) {
 			h.UnitKind = "row"
 		}},

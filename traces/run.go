@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"unsafe"
 
 	"github.com/windrow-sim/windrow/internal/document"
+	"github.com/windrow-sim/windrow/internal/refusal"
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
@@ -36,6 +38,21 @@ func (p Part) String() string {
 
 // NoLayer marks the rows of a Run that belong to a token and to no single layer.
 const NoLayer = 0xFFFF
+
+// MostRows bounds the rows of a Run, which are in memory while it is made, and when it is read.
+const MostRows = 1 << 26
+
+// NewRows returns room for the rows of a Run of some tokens. Rows beyond MostRows are a refusal of
+// MaxTokens, of kind refusal.ErrConfig, before memory is taken.
+func NewRows(tokens, layers int) ([]RunRow, error) {
+	perToken := layers*(Parts-1) + 1
+	if tokens > MostRows/perToken {
+		return nil, refusal.Config("{MaxTokens}: a Run of %d tokens of %d layers has more than %d "+
+			"rows, which take %v of memory; take %d tokens at most", tokens, layers, MostRows,
+			MostRows*units.Bytes(unsafe.Sizeof(RunRow{})), MostRows/perToken)
+	}
+	return make([]RunRow, 0, tokens*perToken), nil
+}
 
 // RunRow is one part of one layer of one token.
 type RunRow struct {

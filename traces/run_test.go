@@ -191,14 +191,14 @@ func TestReadRunRefuses(t *testing.T) {
 	edit(RunMetaPath(path), `"hits": 24`, `"hits": 25`)
 	if _, err := ReadRun(t.Context(), path); !errors.Is(err, ErrFormat) ||
 		!strings.Contains(err.Error(),
-			"hits is 25, the rows 24") {
+			"totals.hits: 25 is not what") {
 		t.Errorf("edited totals: %v", err)
 	}
 	path = write()
 	edit(path, `"hits":24`, `"hits":23`)
 	if _, err := ReadRun(t.Context(), path); !errors.Is(err, ErrFormat) ||
 		!strings.Contains(err.Error(),
-			"SHA-256") {
+			"sha256") {
 		t.Errorf("edited file: %v", err)
 	}
 	if err := os.Remove(RunMetaPath(path)); err != nil {
@@ -330,7 +330,7 @@ func TestPhasesAreKept(t *testing.T) {
 	wrong := phasedRun()
 	wrong.Meta.Phases.Sync++
 	if err := WriteRun("c.run.arrow", wrong); !errors.Is(err, ErrFormat) ||
-		!strings.Contains(err.Error(), "sync is 51 ns, the rows 50") {
+		!strings.Contains(err.Error(), "sync_ns is 51, the rows 50") {
 		t.Errorf("phases that are not those of the rows: %v", err)
 	}
 	wrong = phasedRun()

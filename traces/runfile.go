@@ -7,12 +7,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strconv"
 	"strings"
+	"unsafe"
 
+	"github.com/windrow-sim/windrow/internal/input"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/traces/internal/arrowfile"
 )
@@ -30,6 +35,79 @@ type runManifest struct {
 	Rows   int    `json:"rows"`
 	Bytes  int64  `json:"bytes"`
 	SHA256 string `json:"sha256"`
+
+	text []byte // as it was read
+}
+
+// check compares the manifest with the rows and with what their file says of itself.
+func (m *runManifest) check(run *Run, size int) error {
+	if m.Rows != len(run.Rows) {
+		return input.RefuseJSON(m.text, "rows", fmt.Sprintf("is not their number: %d",
+			len(run.Rows)))
+	}
+	if m.Bytes != int64(size) {
+		return input.RefuseJSON(m.text, "bytes", fmt.Sprintf("is not the size of the rows' file: %d",
+			size))
+	}
+	if string(m.Config) == "null" {
+		m.Config = nil
+	}
+	path, want, err := firstDifference(&m.RunMeta, &run.Meta)
+	if err == nil && path != "" {
+		err = input.RefuseJSON(m.text, path, "is not what the rows' file has: "+want)
+	}
+	return err
+}
+
+// firstDifference is the path of the first value in which two descriptions of a Run differ, and the
+// value of the second.
+func firstDifference(a, b *RunMeta) (path, value string, err error) {
+	var of [2]any
+	for i, m := range []*RunMeta{a, b} {
+		text, err := json.Marshal(m)
+		if err != nil {
+			return "", "", err
+		}
+		dec := json.NewDecoder(bytes.NewReader(text))
+		dec.UseNumber() // every digit counts
+		if err := dec.Decode(&of[i]); err != nil {
+			return "", "", err
+		}
+	}
+	path, value = differs(of[0], of[1], "")
+	return strings.TrimPrefix(path, "."), value, nil
+}
+
+func differs(a, b any, at string) (path, value string) {
+	if x, ok := a.(map[string]any); ok {
+		if y, ok := b.(map[string]any); ok {
+			keys := slices.AppendSeq(slices.Collect(maps.Keys(x)), maps.Keys(y))
+			slices.Sort(keys)
+			for _, key := range slices.Compact(keys) {
+				if path, value = differs(x[key], y[key], at+"."+key); path != "" {
+					return path, value
+				}
+			}
+			return "", ""
+		}
+	}
+	x, isList := a.([]any)
+	if y, ok := b.([]any); ok && isList && len(x) == len(y) {
+		for i := range x {
+			if path, value = differs(x[i], y[i], fmt.Sprintf("%s[%d]", at, i)); path != "" {
+				return path, value
+			}
+		}
+		return "", ""
+	}
+	if reflect.DeepEqual(a, b) {
+		return "", ""
+	}
+	text, err := json.Marshal(b)
+	if err != nil || len(text) > 100 {
+		text = []byte("something else")
+	}
+	return at, string(text)
 }
 
 // RunMetaPath returns the path of the JSON beside a Run.
@@ -198,20 +276,26 @@ func checkRows(rows []RunRow) error {
 	if len(rows) == 0 {
 		return fmt.Errorf("a Run without rows: %w", ErrFormat)
 	}
-	const most = math.MaxInt64 / 4 // keeps every end representable
+	const most = math.MaxInt64 / 4 // keeps every end and every sum representable
+	var took, moved int64
 	for i := range rows {
 		r := &rows[i]
+		if took, moved = took+int64(r.Dur), moved+int64(r.Bytes); r.Dur < 0 || r.Bytes < 0 ||
+			r.Dur > most || r.Bytes > most || took > most || moved > most {
+			return fmt.Errorf("row %d: dur_ns %d, bytes %d: negative, or with those before it more "+
+				"than %d: %w", i, int64(r.Dur), int64(r.Bytes), int64(most), ErrFormat)
+		}
 		switch {
 		case r.Phase > Decode:
 			return fmt.Errorf("row %d: phase %d, need 0 or 1: %w", i, r.Phase, ErrFormat)
 		case r.Part >= Parts:
 			return fmt.Errorf("row %d: part %d, need 0..%d: %w", i, r.Part, Parts-1, ErrFormat)
-		case r.Start < 0 || r.Start > most || r.Dur < 0 || r.Dur > most || r.Bytes < 0:
-			return fmt.Errorf("row %d: start_ns %d, dur_ns %d, bytes %d: negative or too large: %w",
-				i, int64(r.Start), int64(r.Dur), int64(r.Bytes), ErrFormat)
+		case r.Start < 0 || r.Start > most:
+			return fmt.Errorf("row %d: start_ns %d is not from 0 to %d: %w", i, int64(r.Start),
+				int64(most), ErrFormat)
 		case r.Device < 0 || r.Device > most || r.Wait < 0 || r.Wait > most:
-			return fmt.Errorf("row %d: device_ns %d, wait_ns %d: negative or too large: %w", i,
-				int64(r.Device), int64(r.Wait), ErrFormat)
+			return fmt.Errorf("row %d: device_ns %d, wait_ns %d: not from 0 to %d: %w", i,
+				int64(r.Device), int64(r.Wait), int64(most), ErrFormat)
 		case !(r.Depth >= 0 && r.Depth <= math.MaxFloat32):
 			return fmt.Errorf("row %d: depth %g: %w", i, r.Depth, ErrFormat)
 		case i > 0 && rowOrder(r) < rowOrder(&rows[i-1]):
@@ -261,6 +345,9 @@ func parseRun(ctx context.Context, path string, mapping *arrowfile.Mapping) (run
 	if string(run.Meta.Config) == "null" {
 		run.Meta.Config = nil
 	}
+	if err := run.Meta.check(); err != nil {
+		return nil, fmt.Errorf("schema metadata %q: %w: %w", metaKey, err, ErrFormat)
+	}
 	if err := checkVersion(run.Meta.SchemaVersion); err != nil {
 		return nil, err
 	}
@@ -286,8 +373,8 @@ func parseRun(ctx context.Context, path string, mapping *arrowfile.Mapping) (run
 	if manifest == nil {
 		run.Meta.Warnings = append(run.Meta.Warnings, fmt.Sprintf("unverified: no %s",
 			RunMetaPath(path)))
-	} else if err := sameTotals(manifest.Totals, totals); err != nil {
-		return nil, fmt.Errorf("%s: %w", RunMetaPath(path), err)
+	} else if err := manifest.check(run, len(data)); err != nil {
+		return nil, fmt.Errorf("%s: %w: %w", RunMetaPath(path), err, ErrFormat)
 	}
 	return run, nil
 }
@@ -316,22 +403,30 @@ func readRunManifest(ctx context.Context, path string, data []byte) (*runManifes
 		return nil, err
 	}
 	var m runManifest
-	if err := json.Unmarshal(text, &m); err != nil {
+	if err := input.DecodeJSON(text, &m); err != nil {
 		return nil, fmt.Errorf("%s: %w: %w", RunMetaPath(path), err, ErrFormat)
 	}
 	sum, err := hashOf(bytes.NewReader(data))
 	if err != nil {
 		return nil, err
 	}
+	m.text = text
 	if sum != m.SHA256 {
-		return nil, fmt.Errorf("SHA-256 is %s, but %s says %q: %w", sum, RunMetaPath(path),
-			m.SHA256, ErrFormat)
+		return nil, fmt.Errorf("%s: %w: %w", RunMetaPath(path), input.RefuseJSON(text, "sha256",
+			"is not that of the rows: "+sum), ErrFormat)
 	}
 	return &m, nil
 }
 
 func readRows(ctx context.Context, file *arrowfile.File, columns int) ([]RunRow, error) {
-	var rows []RunRow
+	count := 0
+	for i := range file.Batches() {
+		if count += file.Batches()[i].Rows; count > MostRows {
+			return nil, fmt.Errorf("more than %d rows, which take %v of memory; make a Run of fewer "+
+				"tokens: %w", MostRows, MostRows*units.Bytes(unsafe.Sizeof(RunRow{})), ErrUnsupported)
+		}
+	}
+	var rows []RunRow // which grow with what is read: a file may say that it has more
 	cols := make([][]byte, columns)
 	for i := range file.Batches() {
 		if err := ctx.Err(); err != nil {

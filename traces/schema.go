@@ -6,6 +6,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/windrow-sim/windrow/internal/bounds"
+	"github.com/windrow-sim/windrow/internal/input"
+	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/traces/internal/arrowfile"
 )
 
@@ -144,7 +147,7 @@ func readMeta(f *arrowfile.File, into any) error {
 		return fmt.Errorf("%d bytes of metadata, more than %d: %w", len(text), maxMeta,
 			ErrUnsupported)
 	}
-	if err := json.Unmarshal(text, into); err != nil {
+	if err := input.DecodeJSON(text, into); err != nil {
 		return fmt.Errorf("schema metadata %q: %w: %w", metaKey, err, ErrFormat)
 	}
 	return nil
@@ -166,60 +169,78 @@ func checkVersion(v string) error {
 	return nil
 }
 
+// The ranges of numbers in a header. The largest layer is 20 times that of any model; it takes a
+// drive of 1 kB/s less time than the simulator's clock counts.
+var (
+	layerRange     = bounds.Range[int]{Least: 1, Most: NoLayer - 1, Why: "no model has more"}
+	unitRange      = bounds.Range[int]{Least: 1, Most: 1 << 24, Why: "no layer has more"}
+	unitBytesRange = bounds.Range[int64]{Least: 0, Most: 1 << 34,
+		Why: "the largest experts are far below that"}
+	layerBytesRange = bounds.Range[int64]{Least: 0, Most: 1 << 38, Why: "no layer is larger"}
+	dimensionRange  = bounds.Range[int]{Least: 0, Most: 1 << 24, Why: "no model has larger ones"}
+	widthRange      = bounds.Range[int]{Least: 1, Most: 1 << 24, Why: "no model is wider"}
+	residentRange   = bounds.Range[int64]{Least: 0, Most: 1 << 50, Why: "no model is larger"}
+	featureRange    = bounds.Range[int]{Least: 1, Most: maxFeatureWidth, Why: "no model is wider"}
+)
+
 // checkHeader checks the fields that the reader and the writer rely on.
 func checkHeader(h *Header) error {
-	const (
-		maxUnits     = 1 << 24
-		maxUnitBytes = 1 << 34 // the largest experts are far below that
-		maxDimension = 1 << 24
-		// 20 times the largest layer of any model. It takes a drive of 1 kB/s less time than the
-		// simulator's clock counts.
-		maxLayerBytes = 1 << 38
-	)
+	if err := h.checkNumbers(); err != nil {
+		return err
+	}
 	switch {
-	case h.Layers < 1 || h.Layers >= NoLayer:
-		return fmt.Errorf("header: %d layers, need 1..%d", h.Layers, NoLayer-1)
-	case h.Units < 1 || h.Units > maxUnits:
-		return fmt.Errorf("header: %d units per layer, need 1..%d", h.Units, maxUnits)
-	case h.UnitBytes < 0 || h.UnitBytes > maxUnitBytes:
-		return fmt.Errorf("header: %d bytes per unit, need 0..%d", int64(h.UnitBytes),
-			int64(maxUnitBytes))
-	case int64(h.Units)*int64(h.UnitBytes) > maxLayerBytes:
+	case !layerBytesRange.Has(int64(h.Units) * int64(h.UnitBytes)):
 		return fmt.Errorf("header: %d units of %d bytes, need at most %d bytes in a layer", h.Units,
-			int64(h.UnitBytes), int64(maxLayerBytes))
+			int64(h.UnitBytes), layerBytesRange.Most)
 	case h.UnitKind != Neuron && h.UnitKind != Expert:
 		return fmt.Errorf("header: unit kind %q, need %q or %q", h.UnitKind, Neuron, Expert)
 	case !knownFeature(h):
 		return fmt.Errorf("header: features of kind %q, need one of %s", h.FeatureKind,
 			strings.Join(FeatureKinds(), ", "))
 	case h.FeatureKind == "" && h.FeatureWidth != 0:
-		return fmt.Errorf("header: features of %d numbers, but feature_kind does not say what "+
-			"they are", h.FeatureWidth)
-	case h.FeatureKind != "" && (h.FeatureWidth < 1 || h.FeatureWidth > maxFeatureWidth):
-		return fmt.Errorf("header: features of %d numbers, need 1..%d", h.FeatureWidth,
-			maxFeatureWidth)
+		return fmt.Errorf("header: feature_width %d, but feature_kind does not say what the "+
+			"features are", h.FeatureWidth)
+	case h.FeatureKind != "" && !featureRange.Has(h.FeatureWidth):
+		return fmt.Errorf("header: feature_width: %d %s", h.FeatureWidth,
+			featureRange.Refuse(h.FeatureWidth))
 	}
-	s := &h.Shape
-	for _, v := range []int{s.DModel, s.Layers, s.DFFN, s.Heads, s.KVHeads, s.HeadDim, s.Vocab,
-		s.MaxPos, s.Rows, s.DTypeSize} {
-		if v < 0 || v > maxDimension {
-			return fmt.Errorf("header: shape %+v: every dimension is 0..%d", *s, maxDimension)
-		}
-	}
-	return h.Resident.check()
+	return nil
 }
 
-// check refuses sizes that no model has.
-func (r *Resident) check() error {
-	const most = 1 << 50 // bytes
+// checkNumbers compares the numbers with their ranges.
+func (h *Header) checkNumbers() error {
+	s := &h.Shape
+	for _, f := range []struct {
+		name  string
+		value int
+		in    bounds.Range[int]
+	}{{"layers", h.Layers, layerRange}, {"units", h.Units, unitRange},
+		{"shape.d_model", s.DModel, dimensionRange}, {"shape.layers", s.Layers, dimensionRange},
+		{"shape.d_ffn", s.DFFN, dimensionRange}, {"shape.heads", s.Heads, dimensionRange},
+		{"shape.kv_heads", s.KVHeads, dimensionRange}, {"shape.head_dim", s.HeadDim, dimensionRange},
+		{"shape.vocab", s.Vocab, dimensionRange}, {"shape.max_positions", s.MaxPos, dimensionRange},
+		{"shape.rows_per_unit", s.Rows, dimensionRange},
+		{"shape.dtype_bytes", s.DTypeSize, dimensionRange}} {
+		if !f.in.Has(f.value) {
+			return fmt.Errorf("header: %s: %d %s", f.name, f.value, f.in.Refuse(f.value))
+		}
+	}
+	if v := int64(h.UnitBytes); !unitBytesRange.Has(v) {
+		return fmt.Errorf("header: bytes_per_unit: %d %s", v, unitBytesRange.Refuse(v))
+	}
+	r := h.Resident
 	if r == nil {
 		return nil
 	}
-	if min(r.Embeddings, r.Attention, r.Other) < 0 || max(r.Embeddings, r.Attention,
-		r.Other) > most ||
-		r.EmbedWidth < 1 || r.EmbedWidth > 1<<24 {
-		return fmt.Errorf("header: resident weights %+v: sizes are 0..%d bytes, the width of an "+
-			"embedding is 1..%d", *r, int64(most), 1<<24)
+	for name, v := range map[string]units.Bytes{"embeddings_bytes": r.Embeddings,
+		"attention_bytes": r.Attention, "other_bytes": r.Other} {
+		if v := int64(v); !residentRange.Has(v) {
+			return fmt.Errorf("header: resident.%s: %d %s", name, v, residentRange.Refuse(v))
+		}
+	}
+	if !widthRange.Has(r.EmbedWidth) {
+		return fmt.Errorf("header: resident.embed_width: %d %s", r.EmbedWidth,
+			widthRange.Refuse(r.EmbedWidth))
 	}
 	return nil
 }

@@ -101,7 +101,7 @@ func samePhases(stored *Phases, rows []RunRow) error {
 	of := ComputePhases(rows, stored.Clock).All()
 	for i, took := range stored.All() {
 		if took != of[i] {
-			return fmt.Errorf("phases say %s is %d ns, the rows %d: %w", PhaseNames()[i],
+			return fmt.Errorf("phases say %s_ns is %d, the rows %d: %w", PhaseNames()[i],
 				int64(took), int64(of[i]), ErrFormat)
 		}
 	}

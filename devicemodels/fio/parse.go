@@ -90,7 +90,8 @@ func find(data []byte) (found []document, texts []around, firstErr error) {
 				where, from, at = "after", at+size, at+size
 				tries = 0
 			} else if err != nil && firstErr == nil {
-				firstErr = fmt.Errorf("the JSON that begins at byte %d cannot be read: %w", at, err)
+				firstErr = fmt.Errorf("line %d: the JSON that begins on line %d cannot be read: %w",
+					input.LineAt(data, int64(at)+offsetOf(err)), input.LineAt(data, int64(at)), err)
 			}
 		}
 		next := bytes.IndexByte(data[at:], '\n')
@@ -100,6 +101,14 @@ func find(data []byte) (found []document, texts []around, firstErr error) {
 		at += next + 1
 	}
 	return found, append(texts, around{where, data[from:]}), firstErr
+}
+
+// offsetOf is the place of an error of JSON, in bytes since its start.
+func offsetOf(err error) int64 {
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return syntax.Offset
+	}
+	return 0
 }
 
 // isFio reports whether d is fio's JSON rather than other JSON in the same file.

@@ -110,9 +110,11 @@ func newGGUFModel(f *gguf.File) (*ggufModel, error) {
 	}
 	m := &ggufModel{llama, Object{}}
 	for name, value := range llama.Config() {
-		if m.config[name], err = json.Marshal(value); err != nil {
+		text, err := json.Marshal(value)
+		if err != nil {
 			return nil, fmt.Errorf("checkpoint: %s: %s: %w", f.Name(), name, err)
 		}
+		m.config[name] = Member{JSON: text}
 	}
 	return m, nil
 }

@@ -136,11 +136,11 @@ func (f *fields) want(name string, dst any) {
 // also the default of the reference implementation.
 func (f *fields) only(name string, values ...string) {
 	f.known[name] = true
-	raw, ok := f.object[name]
+	m, ok := f.object[name]
 	if !ok {
 		return
 	}
-	if text := compact(raw); text != "null" && !slices.Contains(values, text) {
+	if text := compact(m.JSON); text != "null" && !slices.Contains(values, text) {
 		f.refuse(name, text)
 	}
 }
@@ -234,7 +234,7 @@ func (f *fields) finish() error {
 	f.only("use_bfloat16", "false")
 	for _, name := range f.object.Names() {
 		if !f.known[name] {
-			f.refuse(name, compact(f.object[name]))
+			f.refuse(name, compact(f.object[name].JSON))
 		}
 	}
 	if len(f.refused) > 0 {
@@ -275,12 +275,12 @@ func (f *fields) rotary(headDim int, theta, share float64) Rotary {
 		r.Factor, r.LowFactor, r.HighFactor, r.Original = scaling.Factor, scaling.Low, scaling.High,
 			scaling.Original
 		if r.Original < 1 {
-			f.refuse("rope_scaling", compact(f.object["rope_scaling"]))
+			f.refuse("rope_scaling", compact(f.object["rope_scaling"].JSON))
 		}
 	case "longrope", "su":
 		f.longRope(&r, scaling.Original, scaling.Factor, scaling.longFactors)
 	default:
-		f.refuse("rope_scaling", compact(f.object["rope_scaling"]))
+		f.refuse("rope_scaling", compact(f.object["rope_scaling"].JSON))
 	}
 	return r
 }
@@ -294,7 +294,7 @@ func (f *fields) activation(field, absent string) Activation {
 		"gelu_new": GELUNew, "gelu_pytorch_tanh": GELUNew, "gelu_fast": GELUNew, "fatrelu": FATReLU,
 	}[name]
 	if !ok && f.err == nil {
-		f.refuse(field, compact(f.object[field]))
+		f.refuse(field, compact(f.object[field].JSON))
 	}
 	a := Activation{Kind: kind}
 	if kind == FATReLU {

@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"github.com/windrow-sim/windrow/engine/checkpoint"
+	"github.com/windrow-sim/windrow/internal/input"
 )
 
 // A predictor's file is a safetensors file of, for each layer with a rank,
@@ -167,9 +168,12 @@ func decode(f *checkpoint.File) (*Predictor, error) {
 		return nil, fmt.Errorf("%w: %w", checkpoint.ErrFormat, err)
 	}
 	var cuts []float32
-	if err := json.Unmarshal([]byte(meta["cuts"]), &cuts); err != nil || len(cuts) != layers {
-		return nil, fmt.Errorf("%w: metadata cuts is %.40q, not a number for each of %d layers",
-			checkpoint.ErrFormat, meta["cuts"], layers)
+	if err := input.DecodeJSON([]byte(meta["cuts"]), &cuts); err != nil {
+		return nil, fmt.Errorf("%w: metadata %w", checkpoint.ErrFormat, input.Within(err, "cuts", 0))
+	}
+	if len(cuts) != layers {
+		return nil, fmt.Errorf("%w: metadata cuts has %d numbers, not one for each of %d layers",
+			checkpoint.ErrFormat, len(cuts), layers)
 	}
 	list, used := make([]Layer, layers), 0
 	for l := range list {

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 
 	"github.com/windrow-sim/windrow/engine/checkpoint"
+	"github.com/windrow-sim/windrow/internal/input"
 )
 
 // state is the folder of a training's finished layers: one predictor file for each, with the
@@ -66,8 +67,9 @@ func (st *state) load(ctx context.Context, layer int, p *Predictor, rep *LayerRe
 			st.path(layer), checkpoint.ErrFormat, q.kind, q.width, q.units, p.kind, p.width,
 			p.units)
 	}
-	if err := json.Unmarshal([]byte(meta["report"]), rep); err != nil {
-		return false, fmt.Errorf("%s: %w: report: %w", st.path(layer), checkpoint.ErrFormat, err)
+	if err := input.DecodeJSON([]byte(meta["report"]), rep); err != nil {
+		return false, fmt.Errorf("%s: %w: metadata %w", st.path(layer), checkpoint.ErrFormat,
+			input.Within(err, "report", 0))
 	}
 	if rep.Rank != q.layers[0].Rank {
 		return false, fmt.Errorf("%s: %w: rank %d in the report of a layer of rank %d; delete "+

@@ -48,7 +48,7 @@ var allowed = map[string][]string{
 	"kernels/metal/standin": {"kernels/cuda", "kernels/cuda/standin", "kernels/metal",
 		"kernels/source"},
 
-	"traces": {"internal/input", "internal/output", "internal/document", "internal/mask", "internal/units",
+	"traces": {"internal/bounds", "internal/input", "internal/output", "internal/document", "internal/mask", "internal/units",
 		"internal/refusal", "internal/decisions/memory"},
 	"traces/shapes": {"internal/nearest", "traces"},
 	"traces/batch":  {"internal/mask", "traces"},
@@ -206,7 +206,7 @@ var homes = map[string][]string{
 	"github.com/klauspost/compress":      {"traces"},
 	"github.com/pawelgaczynski/giouring": {"engine/flashio/uring"},
 	"github.com/ebitengine/purego":       {"kernels/cuda", "kernels/metal"},
-	"github.com/go-json-experiment/json": {"engine/tokenizer", "engine/checkpoint"},
+	"github.com/go-json-experiment/json": {"engine/tokenizer", "engine/checkpoint", "internal/input"},
 	"gorgonia.org/cu":                    {"kernels/cuda"},
 	"github.com/urfave/cli/v2":           {"cmd/windrow/cli"},
 	"go.yaml.in/yaml/v3":                 {"devicemodels", "sim/sweep"},

@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/windrow-sim/windrow/internal/input"
 	"github.com/windrow-sim/windrow/internal/output"
 )
 
@@ -211,7 +212,7 @@ func damaged(line []byte, index int) string {
 		return "it was changed since it was written: its line_sha256 differs"
 	}
 	var r Result
-	if err := json.Unmarshal(line, &r); err != nil { // what Read reads
+	if err := input.DecodeJSON(line, &r); err != nil { // what Read reads
 		return err.Error()
 	}
 	if r.Index != index {
@@ -276,15 +277,19 @@ func Read(r io.Reader, each func(*Result) error) (*Header, error) {
 			return nil, fmt.Errorf("sweep: results: line %d is not whole: %w", n+1, ErrResults)
 		}
 		if n == 0 {
-			if err := json.Unmarshal(line, &h); err != nil || !slices.Contains(readable, h.Format) {
-				return nil, fmt.Errorf("sweep: results: line 1 is not the header of version %s: %w",
-					strings.Join(readable, " or "), ErrResults)
+			err := input.DecodeJSON(line, &h)
+			if err == nil && !slices.Contains(readable, h.Format) {
+				err = input.RefuseJSON(line, "windrow_sweep", "is not "+strings.Join(readable,
+					" or "))
+			}
+			if err != nil {
+				return nil, fmt.Errorf("sweep: results: not a header: %w: %w", err, ErrResults)
 			}
 			continue
 		}
 		var result Result
-		if err := json.Unmarshal(line, &result); err != nil {
-			return nil, fmt.Errorf("sweep: results: line %d: %w: %w", n+1, err, ErrResults)
+		if err := input.DecodeJSON(line, &result); err != nil {
+			return nil, fmt.Errorf("sweep: results: %w: %w", input.Below(err, n), ErrResults)
 		}
 		if why := damaged(line, result.Index); why != "" && h.Format == FormatVersion {
 			return nil, fmt.Errorf("sweep: results: line %d: %s: %w", n+1, why, ErrResults)
