@@ -7,6 +7,7 @@ import (
 	"os"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,7 +22,11 @@ import (
 
 // absurd are numbers that no device has in all of its fields, and values that are no numbers.
 var absurd = []string{"0", "-1", "1", "1.5", "1e308", "NaN", ".nan", ".inf", "65537", "10000000",
-	"9223372036854775807", "18446744073709551616"}
+	"18446744073709551616"}
+
+// impossible are those that no field of any device has.
+var impossible = []string{"-1", "1e308", "NaN", ".nan", ".inf", largest,
+	"18446744073709551616"}
 
 // quantity is the number of a value, and the text around it. A histogram has several.
 var quantity = regexp.MustCompile(`[0-9]+(\.[0-9]+)?`)
@@ -109,11 +114,19 @@ func TestAbsurdNumbersOfDevices(t *testing.T) {
 	refused, simulated := 0, 0
 	for _, p := range places {
 		for at, number := range quantity.FindAllStringIndex(p.node.Value, 2) {
-			for _, other := range absurd {
+			for _, other := range append(slices.Clone(absurd), largest, largestPower) {
 				value := p.node.Value[:number[0]] + other + p.node.Value[number[1]:]
+				if other == largest || other == largestPower {
+					value = other + smallestUnit(p.node.Value)
+				}
 				name := fmt.Sprintf("%s (number %d): %s", p.path, at, value)
 				d, err := devicemodels.Parse("x.yaml", replaced(string(text), p.node, value))
 				if err == nil {
+					if slices.Contains(impossible, other) ||
+						other == largestPower {
+						t.Errorf("%s: is accepted", name)
+						continue
+					}
 					if p.whole && other == "1.5" {
 						t.Errorf("%s: a fraction is read as a whole number", name)
 					}
@@ -135,6 +148,29 @@ func TestAbsurdNumbersOfDevices(t *testing.T) {
 		t.Errorf("%d values of %d fields are refused and %d simulated", refused, len(places),
 			simulated)
 	}
+}
+
+// The largest number and the largest power of two that fit into an integer in the smallest unit. In
+// a larger unit they do not fit, and are refused without a range.
+const (
+	largest      = "9223372036854775807"
+	largestPower = "4611686018427387904"
+)
+
+// smallestUnit is that of the kind of a text's unit.
+func smallestUnit(text string) string {
+	unit := strings.TrimLeft(text, "0123456789.")
+	switch {
+	case strings.Contains(text, ":"):
+		return "ns:" + largest
+	case strings.HasSuffix(unit, "B/s"):
+		return "B/s"
+	case strings.HasSuffix(unit, "B"):
+		return "B"
+	case strings.HasSuffix(unit, "s"):
+		return "ns"
+	}
+	return unit
 }
 
 // replaced is a document with another text of a scalar.
