@@ -8,7 +8,6 @@ import (
 
 	"github.com/windrow-sim/windrow/internal/bounds"
 	"github.com/windrow-sim/windrow/internal/input"
-	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/traces/internal/arrowfile"
 )
 
@@ -185,8 +184,8 @@ var (
 
 // checkHeader checks the fields that the reader and the writer rely on.
 func checkHeader(h *Header) error {
-	if err := h.checkNumbers(); err != nil {
-		return err
+	if f := h.checkNumbers(); f.Path != "" {
+		return fmt.Errorf("header: %s: %v %s", f.Path, f.Value, f.Why)
 	}
 	switch {
 	case !layerBytesRange.Has(int64(h.Units) * int64(h.UnitBytes)):
@@ -200,49 +199,38 @@ func checkHeader(h *Header) error {
 	case h.FeatureKind == "" && h.FeatureWidth != 0:
 		return fmt.Errorf("header: feature_width %d, but feature_kind does not say what the "+
 			"features are", h.FeatureWidth)
-	case h.FeatureKind != "" && !featureRange.Has(h.FeatureWidth):
-		return fmt.Errorf("header: feature_width: %d %s", h.FeatureWidth,
-			featureRange.Refuse(h.FeatureWidth))
 	}
 	return nil
 }
 
 // checkNumbers compares the numbers with their ranges.
-func (h *Header) checkNumbers() error {
+func (h *Header) checkNumbers() (f bounds.First) {
+	bounds.Want(&f, "layers", h.Layers, layerRange)
+	bounds.Want(&f, "units", h.Units, unitRange)
+	bounds.Want(&f, "bytes_per_unit", int64(h.UnitBytes), unitBytesRange)
 	s := &h.Shape
-	for _, f := range []struct {
-		name  string
-		value int
-		in    bounds.Range[int]
-	}{{"layers", h.Layers, layerRange}, {"units", h.Units, unitRange},
-		{"shape.d_model", s.DModel, dimensionRange}, {"shape.layers", s.Layers, dimensionRange},
-		{"shape.d_ffn", s.DFFN, dimensionRange}, {"shape.heads", s.Heads, dimensionRange},
-		{"shape.kv_heads", s.KVHeads, dimensionRange}, {"shape.head_dim", s.HeadDim, dimensionRange},
-		{"shape.vocab", s.Vocab, dimensionRange}, {"shape.max_positions", s.MaxPos, dimensionRange},
-		{"shape.rows_per_unit", s.Rows, dimensionRange},
-		{"shape.dtype_bytes", s.DTypeSize, dimensionRange}} {
-		if !f.in.Has(f.value) {
-			return fmt.Errorf("header: %s: %d %s", f.name, f.value, f.in.Refuse(f.value))
-		}
-	}
-	if v := int64(h.UnitBytes); !unitBytesRange.Has(v) {
-		return fmt.Errorf("header: bytes_per_unit: %d %s", v, unitBytesRange.Refuse(v))
+	bounds.Want(&f, "shape.d_model", s.DModel, dimensionRange)
+	bounds.Want(&f, "shape.layers", s.Layers, dimensionRange)
+	bounds.Want(&f, "shape.d_ffn", s.DFFN, dimensionRange)
+	bounds.Want(&f, "shape.heads", s.Heads, dimensionRange)
+	bounds.Want(&f, "shape.kv_heads", s.KVHeads, dimensionRange)
+	bounds.Want(&f, "shape.head_dim", s.HeadDim, dimensionRange)
+	bounds.Want(&f, "shape.vocab", s.Vocab, dimensionRange)
+	bounds.Want(&f, "shape.max_positions", s.MaxPos, dimensionRange)
+	bounds.Want(&f, "shape.rows_per_unit", s.Rows, dimensionRange)
+	bounds.Want(&f, "shape.dtype_bytes", s.DTypeSize, dimensionRange)
+	if h.FeatureKind != "" {
+		bounds.Want(&f, "feature_width", h.FeatureWidth, featureRange)
 	}
 	r := h.Resident
 	if r == nil {
-		return nil
+		return f
 	}
-	for name, v := range map[string]units.Bytes{"embeddings_bytes": r.Embeddings,
-		"attention_bytes": r.Attention, "other_bytes": r.Other} {
-		if v := int64(v); !residentRange.Has(v) {
-			return fmt.Errorf("header: resident.%s: %d %s", name, v, residentRange.Refuse(v))
-		}
-	}
-	if !widthRange.Has(r.EmbedWidth) {
-		return fmt.Errorf("header: resident.embed_width: %d %s", r.EmbedWidth,
-			widthRange.Refuse(r.EmbedWidth))
-	}
-	return nil
+	bounds.Want(&f, "resident.embeddings_bytes", int64(r.Embeddings), residentRange)
+	bounds.Want(&f, "resident.attention_bytes", int64(r.Attention), residentRange)
+	bounds.Want(&f, "resident.other_bytes", int64(r.Other), residentRange)
+	bounds.Want(&f, "resident.embed_width", r.EmbedWidth, widthRange)
+	return f
 }
 
 // String returns the lower-case name used in text forms.

@@ -141,7 +141,7 @@ var allowed = map[string][]string{
 		"internal/decisions/layout", "sim",
 		"traces"},
 
-	"sim/sweep": {"internal/input", "internal/output", "internal/document", "internal/mask", "internal/units", "internal/ioengine",
+	"sim/sweep": {"internal/bounds", "internal/input", "internal/output", "internal/document", "internal/mask", "internal/units", "internal/ioengine",
 		"internal/rng",
 		"internal/nearest",
 		"internal/decisions/policy", "internal/decisions/layout", "devicemodels",
@@ -173,7 +173,7 @@ var allowed = map[string][]string{
 		"internal/units"},
 	"replay/emulated": {"internal/units", "internal/rng", "engine/flashio", "devicemodels/flash"},
 	"replay/throttle": {"internal/units", "engine/flashio"},
-	"replay/probe": {"internal/clock", "internal/output", "internal/units", "internal/rng",
+	"replay/probe": {"internal/bounds", "internal/clock", "internal/input", "internal/output", "internal/units", "internal/rng",
 		"engine/flashio", "devicemodels",
 		"devicemodels/flash", "kernels/cpu", "internal/document"},
 	// A GPU is measured by the kernels alone, without an engine.

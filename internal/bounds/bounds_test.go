@@ -24,3 +24,19 @@ func TestRange(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
+
+// The first number outside of its range is the one that is named; missing ones are in every range.
+func TestFirst(t *testing.T) {
+	r, eleven := Range[int]{Least: 0, Most: 9}, 11
+	var f First
+	Want(&f, "a", 5, r)
+	WantIf(&f, "b", nil, r)
+	if f != (First{}) {
+		t.Errorf("%+v for numbers in their ranges", f)
+	}
+	WantIf(&f, "c", &eleven, r)
+	Want(&f, "d", -1, r)
+	if want := (First{"c", 11, "is not from 0 to 9"}); f != want {
+		t.Errorf("%+v, want %+v", f, want)
+	}
+}

@@ -11,6 +11,8 @@ import (
 
 	"github.com/windrow-sim/windrow/devicemodels/flash"
 	"github.com/windrow-sim/windrow/engine/flashio"
+	"github.com/windrow-sim/windrow/internal/bounds"
+	"github.com/windrow-sim/windrow/internal/input"
 	"github.com/windrow-sim/windrow/internal/output"
 	"github.com/windrow-sim/windrow/internal/units"
 )
@@ -120,7 +122,7 @@ func (s *samples) load(want sampleHeader) (fresh bool, err error) {
 			return false, fmt.Errorf("probe: samples: %w", err)
 		}
 		if err := s.take1(text, n, want); err != nil {
-			return false, fmt.Errorf("probe: samples: %s, line %d: %w", s.path, n, err)
+			return false, fmt.Errorf("probe: samples: %s: %w", s.path, err)
 		}
 		whole += int64(len(text))
 	}
@@ -134,18 +136,20 @@ func (s *samples) load(want sampleHeader) (fresh bool, err error) {
 // take1 keeps what a line says.
 func (s *samples) take1(text []byte, n int, want sampleHeader) error {
 	var line sampleLine
-	if err := json.Unmarshal(text, &line); err != nil {
-		return fmt.Errorf("not a line of samples: %w; give a file that a probe wrote", err)
+	if err := input.DecodeJSON(text, &line); err != nil {
+		return fmt.Errorf("not a line of samples: %w; give a file that a probe wrote",
+			input.Below(err, n-1))
 	}
 	if n == 1 {
 		have, _ := json.Marshal(line.Header)
 		if wanted, _ := json.Marshal(want); line.Header == nil || !bytes.Equal(have, wanted) {
-			return fmt.Errorf("these are samples of %s and not of %s; probe as before, or give "+
+			return fmt.Errorf("line 1: these are samples of %s and not of %s; probe as before, or give "+
 				"another name", have, wanted)
 		}
 	}
-	if err := line.check(); err != nil {
-		return err
+	if f := line.check(); f.Path != "" {
+		return fmt.Errorf("%w; give a file that a probe wrote",
+			input.Below(input.RefuseJSON(text, f.Path, f.Why), n-1))
 	}
 	switch {
 	case line.Cell != nil:
@@ -160,31 +164,76 @@ func (s *samples) take1(text []byte, n int, want sampleHeader) error {
 	return nil
 }
 
-// check refuses numbers that no probe finds: what was measured is not measured again, so they would
-// go into the device.
-func (l *sampleLine) check() error {
-	bad := false
-	if c := l.Cell; c != nil {
-		bad = c.Reads < 1 || c.Chunk < 1 || c.Depth < 1 || !(c.Rate > 0) || c.RateLow < 0 ||
-			c.RateLow > c.RateHigh || c.CPUPerRead < 0
+// The ranges of numbers that a probe finds, as devices have them.
+var (
+	chunkRange = bounds.Range[units.Bytes]{Least: 1, Most: 1 << 40, Why: "no read is larger"}
+	depthRange = bounds.Range[int]{Least: 1, Most: 1 << 20, Why: "no device holds more requests"}
+	readsRange = bounds.Range[int]{Least: 1, Most: 1 << 50, Why: "no probe makes more"}
+	rateRange  = bounds.Range[units.Rate]{Least: 1, Most: 100_000 * units.GBps,
+		Why: "no drive is as fast"}
+	anyRateRange = bounds.Range[units.Rate]{Least: 0, Most: rateRange.Most, Why: rateRange.Why}
+	timeRange    = bounds.Range[units.Nanos]{Least: 0, Most: 24 * 3600 * units.Second,
+		Why: "no read takes longer"}
+	sizeRange  = bounds.Range[units.Bytes]{Least: 0, Most: 1 << 59, Why: "no device is larger"}
+	countRange = bounds.Range[int64]{Least: 0, Most: 1 << 59, Why: "no probe counts more"}
+	iopsRange  = bounds.Range[int64]{Least: 0, Most: 1e9, Why: "no drive answers more"}
+)
+
+// check finds numbers that no probe finds: what was measured is not measured again, so they would
+// go into the device. The header is compared whole.
+func (l *sampleLine) check() (f bounds.First) {
+	if b := l.Batch; b != nil {
+		b.check(&f, "batch")
+		bounds.Want(&f, "batch.reads", b.Reads, readsRange)
+		bounds.Want(&f, "batch.start_ns", int64(b.Start), countRange)
+		bounds.Want(&f, "batch.took_ns", b.Took, timeRange)
+		bounds.Want(&f, "batch.served", b.Served, countRange)
+		bounds.Want(&f, "batch.cpu_ns", b.CPU, timeRange)
 	}
-	if f := l.Limit; f != nil && f.Limit != nil {
-		bad = bad || f.Limit.Rate < 0 || f.Limit.IOPS < 0 || f.Limit.Interval < 0 ||
-			f.Limit.Burst < 0
+	if c := l.Cell; c != nil {
+		c.check(&f, "cell")
+		bounds.Want(&f, "cell.reads", c.Reads, readsRange)
+		bounds.Want(&f, "cell.rate", c.Rate, rateRange)
+		bounds.Want(&f, "cell.rate_low", c.RateLow, anyRateRange)
+		bounds.Want(&f, "cell.rate_high", c.RateHigh, anyRateRange)
+		if f.Path == "" && c.RateLow > c.RateHigh {
+			f = bounds.First{Path: "cell.rate_low", Value: c.RateLow,
+				Why: fmt.Sprintf("is more than rate_high, %d", c.RateHigh)}
+		}
+		bounds.Want(&f, "cell.cpu_per_read", c.CPUPerRead, timeRange)
+	}
+	if found := l.Limit; found != nil && found.Limit != nil {
+		bounds.Want(&f, "limit.limit.rate", found.Limit.Rate, anyRateRange)
+		bounds.Want(&f, "limit.limit.iops", found.Limit.IOPS, iopsRange)
+		bounds.Want(&f, "limit.limit.interval", found.Limit.Interval, timeRange)
+		bounds.Want(&f, "limit.limit.burst", found.Limit.Burst, sizeRange)
 	}
 	if c := l.Cost; c != nil {
-		bad = bad || c.Cost < 0
+		bounds.Want(&f, "batch_cost.cost_ns", c.Cost, timeRange)
 	}
 	if m := l.Mapped; m != nil {
-		bad = bad || m.ReadAhead < 0 || m.HitFixed < 0 || m.HitRate < 0 || m.Capacity < 0
-		for _, c := range append([]coldResult{m.Gap}, m.Cold...) {
-			bad = bad || c.Chunk < 0 || c.Requests < 0 || c.Fetched < 0 || c.Took < 0
+		bounds.Want(&f, "mapped.read_ahead", m.ReadAhead, sizeRange)
+		bounds.Want(&f, "mapped.hit_fixed_ns", m.HitFixed, timeRange)
+		bounds.Want(&f, "mapped.hit_rate", m.HitRate, anyRateRange)
+		bounds.Want(&f, "mapped.capacity", m.Capacity, sizeRange)
+		m.Gap.check(&f, "mapped.gap")
+		for i := range m.Cold {
+			m.Cold[i].check(&f, fmt.Sprintf("mapped.cold[%d]", i))
 		}
 	}
-	if bad {
-		return errors.New("a number that no probe finds; give a file that a probe wrote")
-	}
-	return nil
+	return f
+}
+
+func (l *loop) check(f *bounds.First, path string) {
+	bounds.Want(f, path+".chunk", l.Chunk, chunkRange)
+	bounds.Want(f, path+".depth", l.Depth, depthRange)
+}
+
+func (c *coldResult) check(f *bounds.First, path string) {
+	bounds.Want(f, path+".chunk", c.Chunk, sizeRange)
+	bounds.Want(f, path+".requests", int64(c.Requests), countRange)
+	bounds.Want(f, path+".fetched", c.Fetched, sizeRange)
+	bounds.Want(f, path+".took_ns", c.Took, timeRange)
 }
 
 // take returns the next earlier result of a loop.

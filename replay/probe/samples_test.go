@@ -215,7 +215,7 @@ func TestSamplesOfAnotherProbeAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := run(context.Background(), cfg, newFake(t, nvme()).machine()); err == nil ||
-		!strings.Contains(err.Error(), ", line ") {
+		!strings.Contains(err.Error(), ": line ") {
 		t.Errorf("a broken line: %v", err)
 	}
 }

@@ -1,9 +1,12 @@
 package sweep
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
 	"runtime"
 	"slices"
@@ -12,6 +15,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/windrow-sim/windrow/internal/input/inputtest"
 	"github.com/windrow-sim/windrow/internal/refusal"
 	"github.com/windrow-sim/windrow/sim"
 	"github.com/windrow-sim/windrow/traces"
@@ -180,4 +184,51 @@ func TestMemoryOfManyConfigurations(t *testing.T) {
 			estimated)
 	}
 	runtime.KeepAlive(p)
+}
+
+// TestAbsurdNumbersOfResults replaces each number of a file of results, whose lines then have the
+// right hash. It is refused by line, field and value, or no program computes with it.
+func TestAbsurdNumbersOfResults(t *testing.T) {
+	path, h := filepath.Join(t.TempDir(), "r.jsonl"), &Header{}
+	if err := sweepTo(t, path, h, false, 1000); err != nil {
+		t.Fatal(err)
+	}
+	all, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bytes.SplitAfter(all, []byte("\n"))
+	head, result := lines[0], lines[1]
+	refused := 0
+	try := func(line int, n inputtest.Number, other string, file []byte) {
+		_, err := Read(bytes.NewReader(file), func(*Result) error { return nil })
+		if err == nil {
+			if slices.Contains(inputtest.Impossible(), other) {
+				t.Errorf("line %d: %s = %s is accepted", line, n.Path, other)
+			}
+			return
+		}
+		refused++
+		n.Line = line
+		if missing := n.Missing(err, "results", other); missing != "" || !errors.Is(err,
+			ErrResults) {
+			t.Errorf("line %d: %s = %s: without %s: %v", line, n.Path, other, missing, err)
+		}
+	}
+	for _, other := range inputtest.Absurd() {
+		for _, n := range inputtest.JSON(t, head) {
+			if !n.Quoted && !strings.HasPrefix(n.Path, "scenario.") {
+				try(1, n, other, append(n.Replaced(head, other), result...))
+			}
+		}
+		bare := unsummed(result)
+		for _, n := range inputtest.JSON(t, bare) {
+			if !n.Quoted {
+				try(2, n, other, append(bytes.Clone(head), summed(n.Replaced(bare, other))...))
+			}
+		}
+	}
+	if refused < 300 {
+		t.Errorf("%d numbers are refused", refused)
+	}
 }

@@ -212,8 +212,12 @@ func damaged(line []byte, index int) string {
 		return "it was changed since it was written: its line_sha256 differs"
 	}
 	var r Result
-	if err := input.DecodeJSON(line, &r); err != nil { // what Read reads
-		return err.Error()
+	err := input.DecodeJSON(line, &r) // what Read reads
+	if f := r.check(); err == nil && f.Path != "" {
+		err = input.RefuseJSON(line, f.Path, f.Why)
+	}
+	if err != nil {
+		return input.Below(err, -1).Error() // the caller names the line
 	}
 	if r.Index != index {
 		return fmt.Sprintf("it is result %d where %d is next", r.Index, index)
@@ -282,6 +286,9 @@ func Read(r io.Reader, each func(*Result) error) (*Header, error) {
 				err = input.RefuseJSON(line, "windrow_sweep", "is not "+strings.Join(readable,
 					" or "))
 			}
+			if f := h.check(); err == nil && f.Path != "" {
+				err = input.RefuseJSON(line, f.Path, f.Why)
+			}
 			if err != nil {
 				return nil, fmt.Errorf("sweep: results: not a header: %w: %w", err, ErrResults)
 			}
@@ -290,6 +297,10 @@ func Read(r io.Reader, each func(*Result) error) (*Header, error) {
 		var result Result
 		if err := input.DecodeJSON(line, &result); err != nil {
 			return nil, fmt.Errorf("sweep: results: %w: %w", input.Below(err, n), ErrResults)
+		}
+		if f := result.check(); f.Path != "" {
+			return nil, fmt.Errorf("sweep: results: %w: %w",
+				input.Below(input.RefuseJSON(line, f.Path, f.Why), n), ErrResults)
 		}
 		if why := damaged(line, result.Index); why != "" && h.Format == FormatVersion {
 			return nil, fmt.Errorf("sweep: results: line %d: %s: %w", n+1, why, ErrResults)
