@@ -162,7 +162,7 @@ func (e *Entry) setOptions(j *job, global optionsObject) {
 	e.Depth, e.Jobs = o.count("iodepth"), o.count("numjobs")
 	for _, name := range []string{"iodepth", "numjobs"} {
 		if o[name] != "" && o.count(name) == nil {
-			e.warn("%s=%s is no number of 1 or more", name, o[name])
+			e.warn("%s=%s is no number from 1 to %d", name, o[name], maxInFlight)
 		}
 	}
 	var mean float64

@@ -67,6 +67,7 @@ func Parse(name string, data []byte) (*File, error) {
 	f := &File{Name: name}
 	f.addNoise(around)
 	f.addDocuments(found)
+	f.Warnings = append(f.Warnings, oddNumbers(data)...)
 	return f, nil
 }
 

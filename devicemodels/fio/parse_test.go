@@ -161,7 +161,7 @@ func TestRefusals(t *testing.T) {
 		"[1]\n":                            "no JSON object",
 		"{\"a\": 1}\n":                     "no JSON object",
 		"{\"jobs\": [{\"jobname\": \"a\",": "cut off",
-		"{\"jobs\": [,]}":                  "byte 0",
+		"{\"jobs\": [,]}":                  "line 1",
 		"\xff\xfe{\x00":                    "UTF-16",
 		"{\"jobs\":[{\"job options\":{" + strings.Repeat(`"a":1,`, maxKeys) +
 			`"b":1}}]}`: "more than",

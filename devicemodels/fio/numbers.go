@@ -1,0 +1,85 @@
+package fio
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/windrow-sim/windrow/internal/bounds"
+	"github.com/windrow-sim/windrow/internal/input"
+)
+
+// numberRange is that of all numbers which are read: counts, bytes, rates and times.
+var numberRange = bounds.Range[float64]{Least: 0, Most: maxCount,
+	Why: "beyond that they are not exact, and no job has as much"}
+
+// numberKeys are the keys whose numbers are read. Errors may be negative, and fio writes the largest
+// integer for a shortest time that it did not measure, which is not read.
+var numberKeys = []string{"io_bytes", "io_kbytes", "bw_bytes", "bw", "iops", "runtime", "total_ios",
+	"short_ios", "drop_ios", "mean", "N", "timestamp", "elapsed", "groupid"}
+
+// mostOdd bounds the numbers that oddNumbers lists.
+const mostOdd = 20
+
+// oddNumbers lists the numbers of a file that are read and are in no range, by line and path. They
+// count as absent.
+func oddNumbers(data []byte) (list []string) {
+	for at := 0; at < len(data) && len(list) < mostOdd; {
+		if data[at] == '{' {
+			text := data[at:]
+			if clean := withoutNaN(text); clean != nil {
+				text = clean
+			}
+			end, odd := oddIn(text, input.LineAt(data, int64(at)))
+			list = append(list, odd...)
+			at += end
+		}
+		next := bytes.IndexByte(data[at:], '\n')
+		if next < 0 {
+			break
+		}
+		at += next + 1
+	}
+	return list[:min(len(list), mostOdd)]
+}
+
+// oddIn lists those of the JSON object that data begins with, and returns its length. line is that
+// of its first byte.
+func oddIn(data []byte, line int) (length int, list []string) {
+	dec := jsontext.NewDecoder(bytes.NewReader(data), jsontext.AllowDuplicateNames(true),
+		jsontext.AllowInvalidUTF8(true))
+	for {
+		token, err := dec.ReadToken()
+		if err != nil || dec.StackDepth() == 0 {
+			return int(dec.InputOffset()), list
+		}
+		if kind := token.Kind(); kind != '0' && kind != '"' || len(list) == mostOdd {
+			continue
+		}
+		text := token.String()
+		v, err := strconv.ParseFloat(text, 64)
+		if err == nil && numberRange.Has(v) || err != nil && strings.Trim(text, "0123456789.eE+-") !=
+			"" {
+			continue
+		}
+		if path := dec.StackPointer(); text != "" && isRead(path) {
+			list = append(list, fmt.Sprintf("line %d: %s: %s %s; it is left out",
+				line-1+input.LineAt(data, dec.InputOffset()), dotted(path), text,
+				numberRange.Refuse(v)))
+		}
+	}
+}
+
+// isRead reports whether the number at a place is read.
+func isRead(at jsontext.Pointer) bool {
+	parent := at.Parent().LastToken()
+	return slices.Contains(numberKeys, at.LastToken()) || parent == "percentile" || parent == "bins"
+}
+
+func dotted(p jsontext.Pointer) string {
+	return strings.ReplaceAll(strings.TrimPrefix(string(p), "/"), "/", ".")
+}
