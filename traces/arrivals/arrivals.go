@@ -3,6 +3,7 @@ package arrivals
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -172,11 +173,23 @@ func (e *LineError) Error() string {
 	b.WriteString(string(e.Reason))
 	if e.Detail != "" {
 		b.WriteString(": " + e.Detail)
+	} else if e.Reason == TooLarge {
+		b.WriteString(": " + e.limit())
 	}
 	if e.Before > 0 {
 		fmt.Fprintf(&b, "; bad lines before it that were left out: %d", e.Before)
 	}
 	return b.String() + ": " + ErrFormat.Error()
+}
+
+// limit says what the field may hold at most.
+func (e *LineError) limit() string {
+	for _, f := range Formats() {
+		if columnsOf(f).time == e.Field || e.Field == keyTime {
+			return fmt.Sprintf("a time is at most %d s", int64(math.MaxInt64/units.Second))
+		}
+	}
+	return fmt.Sprintf("a request has at most %d tokens", int64(MaxTokens))
 }
 
 // Unwrap returns ErrFormat.

@@ -1,6 +1,7 @@
 package arrivals
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -167,15 +168,25 @@ func (s *shareGPT) broken(err error) error {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return fmt.Errorf("conversation %d: the file is cut off: %w", s.n, ErrFormat)
 	case bad:
-		return fmt.Errorf("conversation %d: not JSON: byte %d: %w: %w", s.n, syntax.Offset, syntax,
-			ErrFormat)
+		return fmt.Errorf("line %d: conversation %d: not JSON: byte %d: %w: %w", s.fileLine(), s.n,
+			syntax.Offset, syntax, ErrFormat)
 	case misfit: // a number beyond float64 in place of another type
-		return fmt.Errorf("conversation %d: %w: %w", s.n, wrong, ErrFormat)
+		return fmt.Errorf("line %d: conversation %d: %w: %w", s.fileLine(), s.n, wrong, ErrFormat)
 	case errors.Is(err, errUsedUp):
 		return fmt.Errorf("conversation %d: is longer than %d bytes: %w", s.n, MaxConversation,
 			ErrUnsupported)
 	}
 	return err
+}
+
+// fileLine is the line of the file that the decoder is at: where the value begins that it could not
+// read.
+func (s *shareGPT) fileLine() int {
+	ahead, err := io.ReadAll(s.dec.Buffered())
+	if err != nil { // cannot happen: it is in memory
+		return 0
+	}
+	return 1 + s.in.ends - bytes.Count(bytes.TrimLeft(ahead, ", \t\r\n"), []byte("\n"))
 }
 
 // errUsedUp is the error of an allowance that is used up.
@@ -185,6 +196,7 @@ var errUsedUp = errors.New("too long")
 type allowance struct {
 	r    io.Reader
 	left int
+	ends int // of lines that were read
 }
 
 func (a *allowance) Read(b []byte) (int, error) {
@@ -193,5 +205,6 @@ func (a *allowance) Read(b []byte) (int, error) {
 	}
 	n, err := a.r.Read(b[:min(len(b), a.left)])
 	a.left -= n
+	a.ends += bytes.Count(b[:n], []byte("\n"))
 	return n, err
 }
