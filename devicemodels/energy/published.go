@@ -1,14 +1,15 @@
 package energy
 
 import (
+	"cmp"
 	_ "embed"
 	"encoding/csv"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/windrow-sim/windrow/internal/bounds"
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
@@ -155,11 +156,14 @@ type row struct {
 	Value
 }
 
+// valueRange is that of published numbers, in any of their units.
+var valueRange = bounds.Range[float64]{Least: 1e-9, Most: 1e12, Why: "no part takes more or less"}
+
 var columns = []string{"quantity", "technology", "item", "value", "unit", "rated_W", "rated_MBps",
 	"source", "quality", "note"}
 
-// parse reads the table strictly: unknown columns, empty sources, wrong units and values of 0 or
-// less are errors.
+// parse reads the table strictly: unknown columns, empty sources, wrong units and values that no
+// part has are errors.
 func parse(text string) ([]row, error) {
 	lines, err := csv.NewReader(strings.NewReader(text)).ReadAll()
 	if err != nil {
@@ -174,16 +178,17 @@ func parse(text string) ([]row, error) {
 		r := row{quantity: Quantity(l[0]), technology: l[1], unit: l[4], Value: Value{Item: l[2],
 			Source: l[7], Quality: l[8], Note: l[9]}}
 		for _, number := range []struct {
-			text string
-			to   *float64
-		}{{l[3], &r.Value.Value}, {l[5], &r.RatedW}, {l[6], &r.RatedMBps}} {
+			column, text string
+			to           *float64
+		}{{columns[3], l[3], &r.Value.Value}, {columns[5], l[5], &r.RatedW},
+			{columns[6], l[6], &r.RatedMBps}} {
 			if number.text == "" && number.to != &r.Value.Value {
 				continue
 			}
 			v, err := strconv.ParseFloat(number.text, 64)
-			if err != nil || !(v > 0) || math.IsInf(v, 1) {
-				return nil, fmt.Errorf("energy: energy.csv:%d: %q is not a number above 0", i+2,
-					number.text)
+			if err != nil || !valueRange.Has(v) {
+				return nil, fmt.Errorf("energy: energy.csv:%d: %s: %q %s", i+2, number.column,
+					number.text, cmp.Or(valueRange.Refuse(v), "is not a number"))
 			}
 			*number.to = v
 		}

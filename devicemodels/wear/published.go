@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/windrow-sim/windrow/internal/bounds"
 	"github.com/windrow-sim/windrow/internal/refusal"
 	"github.com/windrow-sim/windrow/internal/units"
 )
@@ -123,8 +124,10 @@ func Drives() []string {
 // LookupDrive returns a drive by name, in upper or lower case, with the published thresholds and
 // geometry. The caller fills in Data. The cycles are unknown unless they are published for the
 // drive's kind of flash. The error for an unknown name lists the known names.
-func LookupDrive(name string) (Drive, error) {
-	lines, err := records("drives.csv", driveTable, driveColumns)
+func LookupDrive(name string) (Drive, error) { return lookupDrive(driveTable, name) }
+
+func lookupDrive(table, name string) (Drive, error) {
+	lines, err := records("drives.csv", table, driveColumns)
 	if err != nil {
 		return Drive{}, err
 	}
@@ -137,11 +140,11 @@ func LookupDrive(name string) (Drive, error) {
 			return Drive{}, err
 		}
 		d.Name, d.Source, d.Quality = driveName(l), l[5], l[6]
-		if d.Capacity, err = units.ParseBytes(l[2]); err != nil {
+		if d.Capacity, err = parseSize(l[2]); err != nil {
 			return Drive{}, fmt.Errorf("wear: drives.csv:%d: capacity: %w", i+2, err)
 		}
-		if d.Endurance, err = units.ParseBytes(l[3] + "TB"); err != nil {
-			return Drive{}, fmt.Errorf("wear: drives.csv:%d: endurance: %w", i+2, err)
+		if d.Endurance, err = parseSize(l[3] + "TB"); err != nil {
+			return Drive{}, fmt.Errorf("wear: drives.csv:%d: endurance_TBW: %w", i+2, err)
 		}
 		if l[4] != "" {
 			if d.Cycles, err = Published(l[4]); err != nil {
@@ -152,6 +155,15 @@ func LookupDrive(name string) (Drive, error) {
 	}
 	return Drive{}, fmt.Errorf("wear: drive %q: no endurance is published here; known are %s: %w",
 		name, strings.Join(Drives(), ", "), ErrInput)
+}
+
+// parseSize reads a size that a drive can have.
+func parseSize(text string) (units.Bytes, error) {
+	v, err := units.ParseBytes(text)
+	if err == nil && !driveRange.Has(v) {
+		err = fmt.Errorf("%q %s", text, driveRange.Refuse(v))
+	}
+	return v, err
 }
 
 // Description describes a drive. Empty fields are those of the named drive, or not known.
@@ -234,6 +246,12 @@ var (
 		"quality"}
 )
 
+// The ranges of published numbers.
+var (
+	valueRange = bounds.Range[float64]{Least: 1, Most: 1e15, Why: "no flash has more or less"}
+	driveRange = bounds.Range[units.Bytes]{Least: 1, Most: 1 << 59, Why: "no drive has more"}
+)
+
 // records reads a table with the given columns.
 func records(name, text string, want []string) ([][]string, error) {
 	lines, err := csv.NewReader(strings.NewReader(text)).ReadAll()
@@ -255,17 +273,25 @@ func parse(text string) (map[string][]Value, error) {
 	all := make(map[string][]Value)
 	for i, l := range lines {
 		v := Value{Item: l[1], Text: l[2], Unit: l[5], Source: l[6], Quality: l[7], Note: l[8]}
-		low, lowErr := strconv.ParseFloat(l[3], 64)
-		high, highErr := strconv.ParseFloat(l[4], 64)
-		if lowErr != nil || highErr != nil || !(low > 0 && low <= high) || math.IsInf(high, 1) {
-			return nil, fmt.Errorf("wear: wear.csv:%d: %q to %q is no range of numbers above 0",
-				i+2, l[3], l[4])
+		for _, number := range []struct {
+			column, text string
+			to           *float64
+		}{{columns[3], l[3], &v.Low}, {columns[4], l[4], &v.High}} {
+			n, err := strconv.ParseFloat(number.text, 64)
+			if err != nil || !valueRange.Has(n) {
+				return nil, fmt.Errorf("wear: wear.csv:%d: %s: %q %s", i+2, number.column,
+					number.text, cmp.Or(valueRange.Refuse(n), "is not a number"))
+			}
+			*number.to = n
+		}
+		if v.Low > v.High {
+			return nil, fmt.Errorf("wear: wear.csv:%d: low: %q is more than high, %q", i+2, l[3],
+				l[4])
 		}
 		if l[0] == "" || v.Text == "" || v.Source == "" || v.Quality == "" {
 			return nil, fmt.Errorf("wear: wear.csv:%d: the quantity, the value, its source or "+
 				"its quality is missing", i+2)
 		}
-		v.Low, v.High = low, high
 		all[l[0]] = append(all[l[0]], v)
 	}
 	return all, nil

@@ -66,10 +66,10 @@ var allowed = map[string][]string{
 		"internal/rng", "internal/nearest", "devicemodels/flash", "internal/refusal",
 		"internal/document"},
 	"devicemodels/flash":  {"internal/units", "internal/rng", "devicemodels/des"},
-	"devicemodels/energy": {"internal/units"},
+	"devicemodels/energy": {"internal/bounds", "internal/units"},
 	"devicemodels/fio": {"internal/bounds", "internal/input", "internal/units", "internal/rng", "internal/ioengine", "internal/refusal",
 		"devicemodels", "devicemodels/flash"},
-	"devicemodels/wear": {"internal/units", "internal/refusal"},
+	"devicemodels/wear": {"internal/bounds", "internal/units", "internal/refusal"},
 
 	"internal/decisions/policy":   {"internal/mask", "internal/units", "internal/nearest"},
 	"internal/decisions/layout":   {"internal/bounds", "internal/refusal", "internal/units"},
