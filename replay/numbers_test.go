@@ -20,8 +20,8 @@ type long struct {
 
 func (l long) Tokens() int { return l.tokens }
 
-// TestRowsAreBounded: a replay whose rows would take more memory than is stated is refused before it
-// takes any.
+// TestRowsAreBounded: a replay whose rows would take more memory than is stated is refused before
+// it takes any.
 func TestRowsAreBounded(t *testing.T) {
 	src, image, w := syntheticTrace(t)
 	most := traces.MostRows / (src.Header().Layers*(traces.Parts-1) + 1)

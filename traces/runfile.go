@@ -46,8 +46,9 @@ func (m *runManifest) check(run *Run, size int) error {
 			len(run.Rows)))
 	}
 	if m.Bytes != int64(size) {
-		return input.RefuseJSON(m.text, "bytes", fmt.Sprintf("is not the size of the rows' file: %d",
-			size))
+		return input.RefuseJSON(m.text, "bytes",
+			fmt.Sprintf("is not the size of the rows' file: %d",
+				size))
 	}
 	if string(m.Config) == "null" {
 		m.Config = nil
@@ -282,7 +283,8 @@ func checkRows(rows []RunRow) error {
 		r := &rows[i]
 		if took, moved = took+int64(r.Dur), moved+int64(r.Bytes); r.Dur < 0 || r.Bytes < 0 ||
 			r.Dur > most || r.Bytes > most || took > most || moved > most {
-			return fmt.Errorf("row %d: dur_ns %d, bytes %d: negative, or with those before it more "+
+			return fmt.Errorf("row %d: dur_ns %d, bytes %d: negative, or with those before it "+
+				"more "+
 				"than %d: %w", i, int64(r.Dur), int64(r.Bytes), int64(most), ErrFormat)
 		}
 		switch {
@@ -422,8 +424,10 @@ func readRows(ctx context.Context, file *arrowfile.File, columns int) ([]RunRow,
 	count := 0
 	for i := range file.Batches() {
 		if count += file.Batches()[i].Rows; count > MostRows {
-			return nil, fmt.Errorf("more than %d rows, which take %v of memory; make a Run of fewer "+
-				"tokens: %w", MostRows, MostRows*units.Bytes(unsafe.Sizeof(RunRow{})), ErrUnsupported)
+			return nil, fmt.Errorf("more than %d rows, which take %v of memory; make a Run of "+
+				"fewer "+
+				"tokens: %w", MostRows, MostRows*units.Bytes(unsafe.Sizeof(RunRow{})),
+				ErrUnsupported)
 		}
 	}
 	var rows []RunRow // which grow with what is read: a file may say that it has more

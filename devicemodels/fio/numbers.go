@@ -17,8 +17,8 @@ import (
 var numberRange = bounds.Range[float64]{Least: 0, Most: maxCount,
 	Why: "beyond that they are not exact, and no job has as much"}
 
-// numberKeys are the keys whose numbers are read. Errors may be negative, and fio writes the largest
-// integer for a shortest time that it did not measure, which is not read.
+// numberKeys are the keys whose numbers are read. "error" may be negative. "min" is not read: fio
+// writes the largest integer for one that it did not measure.
 var numberKeys = []string{"io_bytes", "io_kbytes", "bw_bytes", "bw", "iops", "runtime", "total_ios",
 	"short_ios", "drop_ios", "mean", "N", "timestamp", "elapsed", "groupid"}
 
@@ -62,8 +62,9 @@ func oddIn(data []byte, line int) (length int, list []string) {
 		}
 		text := token.String()
 		v, err := strconv.ParseFloat(text, 64)
-		if err == nil && numberRange.Has(v) || err != nil && strings.Trim(text, "0123456789.eE+-") !=
-			"" {
+		if err == nil && numberRange.Has(v) || err != nil &&
+			strings.Trim(text, "0123456789.eE+-") !=
+				"" {
 			continue
 		}
 		if path := dec.StackPointer(); text != "" && isRead(path) {

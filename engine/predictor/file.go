@@ -169,7 +169,8 @@ func decode(f *checkpoint.File) (*Predictor, error) {
 	}
 	var cuts []float32
 	if err := input.DecodeJSON([]byte(meta["cuts"]), &cuts); err != nil {
-		return nil, fmt.Errorf("%w: metadata %w", checkpoint.ErrFormat, input.Within(err, "cuts", 0))
+		return nil, fmt.Errorf("%w: metadata %w", checkpoint.ErrFormat, input.Within(err, "cuts",
+			0))
 	}
 	if len(cuts) != layers {
 		return nil, fmt.Errorf("%w: metadata cuts has %d numbers, not one for each of %d layers",

@@ -69,9 +69,9 @@ func TestLoadRefusals(t *testing.T) {
 		{"cuts", "[0,0,1e39]", checkpoint.ErrFormat, "cuts"},
 		{"layers", "1", checkpoint.ErrFormat, "cuts"},
 		{"layers", "x", checkpoint.ErrFormat, "layers"},
-		{"layers", "99999999", checkpoint.ErrFormat, "99999999 layers"},
+		{"layers", "99999999", checkpoint.ErrFormat, "layers: 99999999"},
 		{"width", "3", checkpoint.ErrFormat, "shape [2 2], the predictor needs [2 3]"},
-		{"units", "0", checkpoint.ErrFormat, "0 units"},
+		{"units", "0", checkpoint.ErrFormat, "units: 0"},
 	} {
 		path := filepath.Join(t.TempDir(), "p.safetensors")
 		if err := tiny(t).save(path, map[string]string{c.key: c.value}); err != nil {
@@ -128,7 +128,7 @@ func TestNewRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	for reason, layers := range map[string][]Layer{
-		"0 layers":             nil,
+		"layers: 0":            nil,
 		"rank 2":               with(func(l *Layer) { l.Rank = 2 }),
 		"rank -1":              with(func(l *Layer) { l.Rank = -1 }),
 		"rank 0 and yet":       with(func(l *Layer) { l.Rank = 0 }),

@@ -198,7 +198,7 @@ func TestImportRefusals(t *testing.T) {
 		{"configuration", ImportPowerInfer, badConfig, o.options(2), checkpoint.ErrFormat,
 			"config.json"},
 		{"no folder", ImportDejaVu, "testdata/none", o.options(2), os.ErrNotExist, "testdata/none"},
-		{"no shape", ImportDejaVu, "testdata/dejavu", ImportOptions{}, nil, "0 layers"},
+		{"no shape", ImportDejaVu, "testdata/dejavu", ImportOptions{}, nil, "layers: 0"},
 	} {
 		_, err := c.load(t.Context(), c.dir, c.opt)
 		if err == nil || c.kind != nil && !errors.Is(err, c.kind) || !strings.Contains(err.Error(),

@@ -6,6 +6,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/windrow-sim/windrow/internal/bounds"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/kernels/ref"
 )
@@ -85,6 +86,11 @@ const (
 	maxDimension = 1 << 24
 )
 
+var (
+	layerRange     = bounds.Range[int]{Least: 1, Most: maxLayers, Why: "no model has more"}
+	dimensionRange = bounds.Range[int]{Least: 1, Most: maxDimension, Why: "no model has more"}
+)
+
 // New returns a predictor with the given layers, which it owns from now on. Width is the length of
 // a feature, units the number of feed-forward units of each layer.
 func New(kind Kind, width, unitsPerLayer int, layers []Layer, facts Facts) (*Predictor, error) {
@@ -104,11 +110,12 @@ func New(kind Kind, width, unitsPerLayer int, layers []Layer, facts Facts) (*Pre
 }
 
 func checkShape(layers, width, unitsPerLayer int) error {
-	if layers < 1 || layers > maxLayers || width < 1 || width > maxDimension || unitsPerLayer < 1 ||
-		unitsPerLayer > maxDimension {
-		return fmt.Errorf("predictor: %d layers of %d units with features of %d: each must be "+
-			"at least 1, layers at most %d, the others %d",
-			layers, unitsPerLayer, width, maxLayers, maxDimension)
+	var f bounds.First
+	bounds.Want(&f, "layers", layers, layerRange)
+	bounds.Want(&f, "width", width, dimensionRange)
+	bounds.Want(&f, "units", unitsPerLayer, dimensionRange)
+	if f.Path != "" {
+		return fmt.Errorf("predictor: %s: %v %s", f.Path, f.Value, f.Why)
 	}
 	return nil
 }

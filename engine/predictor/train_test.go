@@ -359,7 +359,7 @@ func TestSettingsAreChecked(t *testing.T) {
 		{m, Settings{Thresholds: []float64{1}}, "threshold 1"},
 		{m, Settings{Cost: &Cost{FalsePositive: 1000}}, "both must be above 0"},
 		{bare, Settings{Cost: &Cost{1000, 1000}}, "no magnitudes"},
-		{newPlain(5, 0, 6, 20), Settings{}, "0 layers"},
+		{newPlain(5, 0, 6, 20), Settings{}, "layers: 0"},
 	} {
 		if c.set.Ranks == nil {
 			c.set.Ranks = []int{2}

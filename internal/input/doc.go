@@ -4,6 +4,7 @@
 //	ReadFile    a whole file of any kind, up to a limit
 //	OpenStream  a file of any kind, from its start to its end
 //	Open        a regular file, read at any position
+//	DecodeJSON  a document in a file, whose refusals name line and path
 //
 // Invariants, for any file:
 //

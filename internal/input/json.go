@@ -72,8 +72,8 @@ func RefuseJSON(data []byte, path, why string) error {
 	return e
 }
 
-// Below moves the line of a JSONError down, for a document that begins after some lines of its file.
-// Other errors stay as they are.
+// Below moves the line of a JSONError down, for a document that begins after some lines of its
+// file; -1 leaves out the line of a document of one. Other errors stay as they are.
 func Below(err error, lines int) error {
 	if e, ok := errors.AsType[*JSONError](err); ok {
 		e.Line += lines
@@ -187,7 +187,8 @@ func misfit(s *experiment.SemanticError) string {
 		most := int64(math.MaxInt64) >> (64 - bits())
 		return fmt.Sprintf("is not a whole number from %d to %d", -most-1, most)
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		return fmt.Sprintf("is not a whole number from 0 to %d", uint64(math.MaxUint64)>>(64-bits()))
+		return fmt.Sprintf("is not a whole number from 0 to %d",
+			uint64(math.MaxUint64)>>(64-bits()))
 	case reflect.Float32:
 		return fmt.Sprintf("is not a number up to %.2g", math.MaxFloat32)
 	case reflect.Float64:

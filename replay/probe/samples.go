@@ -143,7 +143,8 @@ func (s *samples) take1(text []byte, n int, want sampleHeader) error {
 	if n == 1 {
 		have, _ := json.Marshal(line.Header)
 		if wanted, _ := json.Marshal(want); line.Header == nil || !bytes.Equal(have, wanted) {
-			return fmt.Errorf("line 1: these are samples of %s and not of %s; probe as before, or give "+
+			return fmt.Errorf("line 1: these are samples of %s and not of %s; probe as before, "+
+				"or give "+
 				"another name", have, wanted)
 		}
 	}

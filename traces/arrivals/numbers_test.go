@@ -66,7 +66,8 @@ func TestAbsurdNumbers(t *testing.T) {
 	if refused < 300 {
 		t.Errorf("%d numbers are refused", refused)
 	}
-	err := readAll("x.csv", []byte("arrived_at,num_prefill_tokens,num_decode_tokens\n0,1,2147483648"))
+	err := readAll("x.csv", []byte("arrived_at,num_prefill_tokens,num_decode_tokens\n"+
+		"0,1,2147483648"))
 	if err == nil || !strings.Contains(err.Error(), "at most 2147483647 tokens") {
 		t.Errorf("%v does not name the limit", err)
 	}

@@ -10,6 +10,8 @@ import (
 	"slices"
 
 	"github.com/windrow-sim/windrow/engine/checkpoint"
+	"github.com/windrow-sim/windrow/internal/bounds"
+	"github.com/windrow-sim/windrow/internal/input"
 )
 
 // The file is a safetensors file:
@@ -157,8 +159,15 @@ func load(f *checkpoint.File) (*Predictor, error) {
 		dec := json.NewDecoder(bytes.NewReader([]byte(meta[part.name])))
 		dec.DisallowUnknownFields()
 		if err := dec.Decode(part.to); err != nil {
-			return nil, fmt.Errorf("%w: metadata %q: %w", ErrFormat, part.name, err)
+			if where := input.DecodeJSON([]byte(meta[part.name]), part.to); where != nil {
+				return nil, fmt.Errorf("%w: metadata %w", ErrFormat, input.Within(where, part.name,
+					0))
+			}
+			return nil, fmt.Errorf("%w: metadata %s: %w", ErrFormat, part.name, err)
 		}
+	}
+	if f := p.checkFacts(); f.Path != "" {
+		return nil, fmt.Errorf("%w: metadata %s: %v %s", ErrFormat, f.Path, f.Value, f.Why)
 	}
 	m, err := p.book.made.metric()
 	if err == nil {
@@ -177,6 +186,31 @@ func load(f *checkpoint.File) (*Predictor, error) {
 		r.err = fmt.Errorf("%w: %d tensors, want %d", ErrFormat, len(f.Tensors()), r.read)
 	}
 	return p, r.err
+}
+
+// The ranges of numbers that say how a predictor was made.
+var (
+	countRange = bounds.Range[int64]{Least: 0, Most: 1 << 40, Why: "no training has more"}
+	speedRange = bounds.Range[float64]{Least: 0, Most: 1e6, Why: "no training is faster"}
+)
+
+// checkFacts finds numbers that no training has. Nothing is computed from them.
+func (p *Predictor) checkFacts() (f bounds.First) {
+	made, trained := &p.book.made, &p.facts.Training
+	bounds.Want(&f, "clustering.tokens", int64(made.Tokens), countRange)
+	bounds.Want(&f, "clustering.count", int64(made.Count), countRange)
+	bounds.Want(&f, "clustering.iterations", int64(made.Iterations), countRange)
+	bounds.Want(&f, "clustering.miss_cost", int64(made.MissCost), countRange)
+	bounds.Want(&f, "clustering.extra_cost", int64(made.ExtraCost), countRange)
+	bounds.Want(&f, "clustering.size", int64(made.Size), countRange)
+	bounds.Want(&f, "clustering.memory", int64(made.Memory), countRange)
+	bounds.Want(&f, "facts.training.tokens", int64(trained.Tokens), countRange)
+	bounds.Want(&f, "facts.training.held", int64(trained.Held), countRange)
+	bounds.Want(&f, "facts.training.epochs", int64(trained.Epochs), countRange)
+	bounds.Want(&f, "facts.training.patience", int64(trained.Patience), countRange)
+	bounds.Want(&f, "facts.training.batch", int64(trained.Batch), countRange)
+	bounds.Want(&f, "facts.training.rate", trained.Rate, speedRange)
+	return f
 }
 
 // metric is how masks are compared.

@@ -29,14 +29,14 @@ const (
 func (s Shape) check() error {
 	switch {
 	case s.Layers < 2 || s.Layers > maxLayers:
-		return fmt.Errorf("%d layers: it must be 2 to %d, because layer 0 predicts the others",
+		return fmt.Errorf("layers %d: it must be 2 to %d, because layer 0 predicts the others",
 			s.Layers, maxLayers)
 	case s.Projections < 1 || s.Projections > 2:
-		return fmt.Errorf("%d projections: it must be 2 (gate and up) or 1", s.Projections)
+		return fmt.Errorf("projections %d: it must be 2 (gate and up) or 1", s.Projections)
 	case s.Units < 1 || s.Units > maxUnits:
-		return fmt.Errorf("%d units: it must be 1 to %d", s.Units, maxUnits)
+		return fmt.Errorf("units %d: it must be 1 to %d", s.Units, maxUnits)
 	case s.Width < 1 || s.Width > maxWidth:
-		return fmt.Errorf("features of %d elements: it must be 1 to %d", s.Width, maxWidth)
+		return fmt.Errorf("width %d: it must be 1 to %d", s.Width, maxWidth)
 	}
 	return nil
 }

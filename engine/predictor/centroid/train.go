@@ -82,7 +82,7 @@ func checkHidden(hidden []int) error {
 	}
 	for _, n := range hidden {
 		if n < 1 || n > maxHiddenWidth {
-			return fmt.Errorf("a hidden layer of %d: it must be 1 to %d", n, maxHiddenWidth)
+			return fmt.Errorf("hidden %d: it must be 1 to %d", n, maxHiddenWidth)
 		}
 	}
 	return nil

@@ -59,7 +59,7 @@ func (m metric) check() error {
 		return fmt.Errorf("centroid: %w: %v", ErrOptions, m.kind)
 	}
 	if m.miss < 1 || m.miss > maxCost || m.extra < 1 || m.extra > maxCost {
-		return fmt.Errorf("centroid: %w: costs %d (miss) and %d (extra): they must be 1 to %d",
+		return fmt.Errorf("centroid: %w: miss_cost %d and extra_cost %d: they must be 1 to %d",
 			ErrOptions, m.miss, m.extra, maxCost)
 	}
 	return nil

@@ -11,8 +11,8 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// TestAbsurdOptions: a number of the options that no device or model has is refused by its field, its
-// value and the reason. The ends of a range are in it.
+// TestAbsurdOptions: a number of the options that no device or model has is refused by its field,
+// its value and the reason. The ends of a range are in it.
 func TestAbsurdOptions(t *testing.T) {
 	geo := Geometry{Base: []int64{0}, Units: 8, Record: 4096, Stride: 4096}
 	for _, v := range []int64{-1, math.MinInt64, math.MaxInt64, 1 << 62, MostGap + 1,
@@ -29,8 +29,9 @@ func TestAbsurdOptions(t *testing.T) {
 				v > 0 && !strings.Contains(err.Error(), "is not from ") {
 				t.Errorf("%s %d: %v, want a refusal that names it and its range", field, v, err)
 			}
-			if value := fmt.Sprint(v); field == "gap" && (err == nil || !strings.Contains(err.Error(),
-				value)) {
+			if value := fmt.Sprint(v); field == "gap" && (err == nil ||
+				!strings.Contains(err.Error(),
+					value)) {
 				t.Errorf("gap %d: %v does not name the value", v, err)
 			}
 		}

@@ -1,5 +1,5 @@
-// Package inputtest finds the numbers in files of JSON and CSV, so that a test can try absurd ones in
-// the place of each. It is for tests alone.
+// Package inputtest finds the numbers in files of JSON and CSV, so that a test can try absurd ones
+// in the place of each. It is for tests alone.
 package inputtest
 
 import (
@@ -124,8 +124,8 @@ func In(list []string, path string) bool {
 	})
 }
 
-// Missing says what an error about a number does not name of: its file, its line, its field (the last
-// name of its path) and the value. "" = nothing is missing.
+// Missing says what an error about a number does not name: its file, its line, its field (the last
+// name of its path) or the value. "" = nothing is missing.
 func (n *Number) Missing(err error, file, value string) string {
 	text := err.Error()
 	var missing []string
@@ -141,14 +141,14 @@ func (n *Number) Missing(err error, file, value string) string {
 	}
 	// A text that is not JSON has no value.
 	if !strings.Contains(text, value) && !strings.Contains(text, "not JSON") &&
-		!strings.Contains(text, printed(value)) {
+		!strings.Contains(text, Printed(value)) {
 		missing = append(missing, "the value "+value)
 	}
 	return strings.Join(missing, ", ")
 }
 
-// printed is a number as programs print it.
-func printed(value string) string {
+// Printed is a number as programs print it.
+func Printed(value string) string {
 	f, err := strconv.ParseFloat(value, 64)
 	if err != nil {
 		return value
