@@ -142,7 +142,7 @@ var allowed = map[string][]string{
 		"traces/synth", "internal/decisions/memory", "internal/decisions/policy",
 		"internal/tell"},
 	// What a Run costs besides time.
-	"sim/cost": {"devicemodels/energy", "devicemodels/wear", "internal/decisions/layout",
+	"sim/cost": {"internal/bounds", "devicemodels/energy", "devicemodels/wear", "internal/decisions/layout",
 		"internal/document", "internal/refusal", "internal/units", "traces"},
 
 	"sim/placement": {"internal/document", "internal/refusal", "internal/mask", "internal/units",

@@ -12,6 +12,7 @@ import (
 
 	"github.com/windrow-sim/windrow/devicemodels/energy"
 	"github.com/windrow-sim/windrow/devicemodels/wear"
+	"github.com/windrow-sim/windrow/internal/bounds"
 	"github.com/windrow-sim/windrow/internal/decisions/layout"
 	"github.com/windrow-sim/windrow/internal/refusal"
 	"github.com/windrow-sim/windrow/internal/units"
@@ -196,6 +197,13 @@ func Wear(s *Subject, cfg WearConfig) (*WearResult, error) {
 		TokensPerDay: cfg.TokensPerDay, Wear: r}, nil
 }
 
+// The ranges of a geometry, as the headers of traces have them.
+var (
+	unitRange   = bounds.Range[int]{Least: 1, Most: 1 << 24, Why: "no layer has more"}
+	strideRange = bounds.Range[units.Bytes]{Least: 0, Most: 1 << 34, Why: "no unit is larger"}
+	layerRange  = bounds.Range[int]{Least: 0, Most: traces.NoLayer, Why: "no model has more"}
+)
+
 // flashRegion is the size of the rows on flash: the trace's when it is given, else of the geometry
 // that a simulated run was made on and holds.
 func (s *Subject) flashRegion() (units.Bytes, error) {
@@ -211,5 +219,12 @@ func (s *Subject) flashRegion() (units.Bytes, error) {
 			"{Trace}")
 	}
 	g := &config.Geometry
+	var f bounds.First
+	bounds.Want(&f, "units", g.Units, unitRange)
+	bounds.Want(&f, "stride", g.Stride, strideRange)
+	bounds.Want(&f, "base", len(g.Base), layerRange)
+	if f.Path != "" {
+		return 0, refusal.Input("%s: config.geometry.%s: %v %s", s.Name, f.Path, f.Value, f.Why)
+	}
 	return units.Bytes(len(g.Base)) * units.Bytes(g.Units) * g.Stride, nil
 }
