@@ -72,8 +72,7 @@ func readConfig(o checkpoint.Object) (c Config, err error) {
 	}
 	family := findFamily(func(f *family) bool { return slices.Contains(f.modelTypes, kind) })
 	if family == nil {
-		return c, fmt.Errorf("%w: model_type %.100q; these are: %s", checkpoint.ErrUnsupported,
-			kind, strings.Join(modelTypes(), ", "))
+		return c, errOther(kind)
 	}
 	f := newFields(o)
 	f.architectures(family.classes...)
