@@ -17,9 +17,10 @@ const (
 	// layer 0 without saying which).
 	FFNInput FeatureKind = iota
 	// AttentionOutput is the output of the attention's output projection, with its bias, before it
-	// is added to the residual stream. The predictors of LLM in a flash use the AttentionOutput of
-	// their own layer (section 3.1). Where attention and feed-forward part are parallel (Falcon,
-	// Phi) the units do not depend on it, but it is known before they are needed.
+	// is added to the residual stream, and before Gemma's norm of it. The predictors of LLM in a
+	// flash use the AttentionOutput of their own layer (section 3.1). Where attention and
+	// feed-forward part are parallel (Falcon, Phi, GPT-NeoX) the units do not depend on it, but it
+	// is known before they are needed.
 	AttentionOutput
 	// Residual is the residual stream in front of the norm of the feed-forward part. PowerInfer's
 	// predictors use it (ffn_inp of llama.cpp's graph, for Falcon the layer's input); Deja Vu

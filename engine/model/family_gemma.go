@@ -1,6 +1,11 @@
 package model
 
-import "math"
+import (
+	"fmt"
+	"math"
+
+	"github.com/windrow-sim/windrow/engine/checkpoint"
+)
 
 // Gemma is the family of Gemma 2 and the text models of Gemma 3.
 const Gemma = "gemma"
@@ -39,15 +44,15 @@ func readGemma(f *fields) Arch {
 	scalar := 256.0
 	f.optional("query_pre_attn_scalar", &scalar)
 	a.QueryScale = 1 / math.Sqrt(scalar)
-	f.optional("final_logit_softcapping", &a.LogitCap)
+	f.softCap("final_logit_softcapping", &a.LogitCap)
 	window, pattern := f.windowSize(4096), 2
 	if kind == "gemma2" {
-		f.optional("attn_logit_softcapping", &a.ScoreCap)
+		f.softCap("attn_logit_softcapping", &a.ScoreCap)
 		a.Rotary = f.rotary(s.HeadDim, 10000, 1)
 	} else {
 		a.QKNorm, pattern = true, 6
 		f.optional("sliding_window_pattern", &pattern)
-		f.optional("_sliding_window_pattern", &pattern)
+		f.ignore("_sliding_window_pattern") // saved beside layer_types, and not read again
 		f.only("attn_logit_softcapping")
 		f.only("use_bidirectional_attention", "false")
 		a.Rotary = f.rotary(s.HeadDim, 1e6, 1)
@@ -59,6 +64,14 @@ func readGemma(f *fields) Arch {
 		a.LocalRotary = Rotary{}
 	}
 	return a
+}
+
+// softCap reads a bound above 0; null and absent are none.
+func (f *fields) softCap(name string, dst *float64) {
+	if f.optional(name, dst) && f.err == nil && !(*dst > 0) {
+		f.err = fmt.Errorf("%w: %s is %v; a number above 0, or null, is wanted",
+			checkpoint.ErrFormat, name, *dst)
+	}
 }
 
 func gemmaNames(*Arch) naming {

@@ -64,10 +64,14 @@ func TestGemmaConfigs(t *testing.T) {
 	if got, want := full(a), []int{5}; !slices.Equal(got, want) {
 		t.Errorf("Gemma 3: layers without a window: %v, want %v", got, want)
 	}
-	for _, name := range []string{"sliding_window_pattern", "_sliding_window_pattern"} {
-		a = read(gemma3(`,"` + name + `":4`))
-		if got, want := full(a), []int{3, 7}; !slices.Equal(got, want) {
-			t.Errorf("Gemma 3 with a pattern of 4: layers without a window: %v, want %v", got, want)
+	a = read(gemma3(`,"_sliding_window_pattern":5,"sliding_window_pattern":4`))
+	if got, want := full(a), []int{3, 7}; !slices.Equal(got, want) {
+		t.Errorf("Gemma 3 with a pattern of 4: layers without a window: %v, want %v", got, want)
+	}
+	for _, name := range []string{"attn_logit_softcapping", "final_logit_softcapping"} {
+		for _, value := range []string{"0", "-1.5"} {
+			_, err := parse(t, gemma("gemma2", "Gemma2ForCausalLM", `,"`+name+`":`+value))
+			refused(t, err, checkpoint.ErrFormat, name+" is "+value, "or null")
 		}
 	}
 	for config, want := range map[string]string{
