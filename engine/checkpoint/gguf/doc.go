@@ -8,9 +8,9 @@
 //	| padding | tensor 0 | padding | tensor 1 | …
 //
 // The file has the innermost dimension first; Shape here has the outermost first, as everywhere
-// else. Tensors of types F32, F16 and BF16 are read unchanged. Q8_0, Q6_K and Q4_0 are decoded to
-// F32 while they are read, which is exact: their blocks are small whole numbers with a float16
-// scale (dequant.go).
+// else. Tensors of types F32, F16 and BF16 are read unchanged. Quantised ones are decoded to F32
+// while they are read: small blocks (Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, IQ4_NL, MXFP4: blocks.go) and
+// large ones (Q2_K to Q6_K, IQ4_XS: superblocks.go). The bits are those of llama.cpp.
 //
 // Names and orders of rows are those of llama.cpp. NewLlama (llama.go) shows a file of the
 // architecture llama with the names and the order of rows of its Hugging Face original.
@@ -18,11 +18,11 @@
 // Files are untrusted: every count is checked against the file's size before anything is allocated
 // by it.
 //
-// Start with Open and File (file.go), then parser (parse.go), dequant.go and llama.go.
+// Start with Open and File (file.go), then parser (parse.go), encoding.go, blocks.go and llama.go.
 //
 // Sources: docs/gguf.md of ggml-org/ggml for the file; ggml-common.h and ggml-quants.c there
-// (block_q4_0, block_q8_0, block_q6_K, dequantize_row_*) for the blocks; gguf-py/gguf/constants.py
-// and LlamaModel.permute in convert_hf_to_gguf.py of ggml-org/llama.cpp for names and order.
+// (block_*, dequantize_row_*) for the blocks; gguf-py/gguf/constants.py and LlamaModel.permute in
+// convert_hf_to_gguf.py of ggml-org/llama.cpp for names and order.
 //
 // Invariants:
 //

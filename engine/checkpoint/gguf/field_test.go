@@ -192,7 +192,7 @@ func TestField_M16_OffsetsShapesAndTypes(t *testing.T) {
 func TestLargeTensorsAreReadInPieces(t *testing.T) {
 	const size, heap = int64(2) << 30, 64 << 20
 	const rows, row = 1 << 14, 1 << 15
-	q8, q4 := uint64(rows*row/blockElements*q8Bytes), uint64(rows*row/blockElements*q4Bytes)
+	q8, q4 := uint64(rows*row/blockElements*q80Bytes), uint64(rows*row/blockElements*q40Bytes)
 	head := header(2, 0).tensor("q8", 8, 0, row, rows).tensor("q4", 2, q8, row, rows).data(32, nil)
 	path := filepath.Join(t.TempDir(), "large.gguf")
 	if err := os.WriteFile(path, head, 0o666); err != nil {

@@ -1,21 +1,28 @@
-"""Makes the fixtures beside this file. Run by hand: python make.py, with gguf 0.17.1 (PyPI) and numpy 2.4.6.
+"""Makes the fixtures of engine/checkpoint/gguf/testdata.
 
-llama.gguf is a tiny model of the architecture llama with tensors of every type that gguf-py writes, q6k.gguf a tensor of Q6_K. expected.json holds, by the
-Hugging Face name, the hash of the bytes that the tensors decode to according to gguf.quants, and the first 64 of them, before q and k
-were permuted as convert_hf_to_gguf.py does.
+    pip install -r requirements.txt
+    python blocks.py ../../engine/checkpoint/gguf/testdata
+
+llama.gguf is a tiny model of the architecture llama with tensors of five types.
+blocks.gguf has a tensor of every quantised type that is read: random blocks, in which every pattern
+of bits is legal, with scales that are numbers, the largest, the least and both zeros among them.
+llama.json and blocks.json hold the hash of the bytes that the tensors decode to according to
+gguf.quants, and the first 64 of them: of llama.gguf by the Hugging Face name, before q and k were
+permuted as convert_hf_to_gguf.py does.
 """
 
 import hashlib
 import importlib.metadata
 import json
-import os
+import sys
+from pathlib import Path
 
 import numpy as np
 import gguf
 from gguf import quants, GGMLQuantizationType as T
 
-assert importlib.metadata.version("gguf") == "0.17.1"
-here = os.path.dirname(os.path.abspath(__file__))
+assert importlib.metadata.version("gguf") == "0.19.0"
+out = Path(sys.argv[1])
 hidden, ffn, heads, kv, vocab = 64, 32, 4, 2, 12
 
 
@@ -43,7 +50,7 @@ tensors = [
     ("blk.0.ffn_down.weight", "model.layers.0.mlp.down_proj.weight", (hidden, ffn), T.F16),
 ]
 
-w = gguf.GGUFWriter(os.path.join(here, "llama.gguf"), "llama")
+w = gguf.GGUFWriter(out / "llama.gguf", "llama")
 w.add_block_count(1)
 w.add_context_length(128)
 w.add_embedding_length(hidden)
@@ -87,18 +94,49 @@ w.write_kv_data_to_file()
 w.write_tensors_to_file()
 w.close()
 
-# gguf-py reads Q6_K but does not write it: random blocks with scales that are numbers.
-blocks = np.random.default_rng(6).integers(0, 256, (3, 2, 210), dtype=np.uint8)
-blocks[:, :, 208:] = np.array([1.5, -0.25, 0.001, 65504, 6e-8, 0], dtype="<f2").reshape(3, 2, 1).view(np.uint8)
-stored = blocks.reshape(3, 420)
-raw = quants.dequantize(stored, T.Q6_K).astype("<f4").tobytes()
-expected["q6k"] = {"gguf": "q6k", "type": "Q6_K", "dtype": "F32", "shape": [3, 512], "sha256": hashlib.sha256(raw).hexdigest(), "start": raw[:64].hex()}
-w = gguf.GGUFWriter(os.path.join(here, "q6k.gguf"), "test")
-w.add_tensor("q6k", stored, raw_shape=stored.shape, raw_dtype=T.Q6_K)
+(out / "llama.json").write_text(json.dumps(expected, indent=1) + "\n")
+
+# gguf-py has no quantiser for most of these types, so the blocks are random. Where the float16
+# scales lie in them:
+HALVES = {
+    T.Q4_0: (0,), T.Q4_1: (0, 2), T.Q5_0: (0,), T.Q5_1: (0, 2), T.Q8_0: (0,), T.IQ4_NL: (0,),
+    T.MXFP4: (), T.Q2_K: (80, 82), T.Q3_K: (108,), T.Q4_K: (0, 2), T.Q5_K: (0, 2), T.Q6_K: (208,),
+    T.IQ4_XS: (0,),
+}
+SCALES = [1.5, -0.25, 0.001, 65504, -65504, 6e-8, 6.1e-5, 0.0, -0.0]
+
+
+def random_blocks(kind, shape, rng):
+    """Returns the stored bytes of a tensor: (rows, bytes)."""
+    rows, columns = shape
+    elements, size = gguf.GGML_QUANT_SIZES[kind]
+    blocks = rng.integers(0, 256, (rows * columns // elements, size), dtype=np.uint8)
+    for i, at in enumerate(HALVES[kind]):
+        finite = rng.integers(0, 1 << 16, len(blocks)).astype("<u2")
+        finite = np.where(finite & 0x7C00 == 0x7C00, finite ^ 0x4000, finite).view("<f2")
+        known = np.roll(np.array(SCALES, dtype="<f2"), i)[:len(blocks)]
+        finite[:len(known)] = known
+        blocks[:, at:at + 2] = finite.reshape(-1, 1).view(np.uint8)
+    if kind == T.MXFP4:  # every exponent
+        blocks[:, 0] = np.arange(len(blocks), dtype=np.uint8)
+    return blocks.reshape(rows, -1)
+
+
+expected = {}
+w = gguf.GGUFWriter(out / "blocks.gguf", "test")
+for kind in HALVES:
+    shape = (16, 512)
+    stored = random_blocks(kind, shape, np.random.default_rng(int(kind)))
+    with np.errstate(over="ignore"):  # of MXFP4's largest exponents
+        decoded = quants.dequantize(stored, kind).astype("<f4")
+    assert decoded.shape == shape and not np.isnan(decoded).any()
+    raw = decoded.tobytes()
+    expected[kind.name] = {
+        "gguf": kind.name, "type": kind.name, "dtype": "F32", "shape": list(shape),
+        "sha256": hashlib.sha256(raw).hexdigest(), "start": raw[:64].hex()}
+    w.add_tensor(kind.name, stored, raw_shape=stored.shape, raw_dtype=kind)
 w.write_header_to_file()
 w.write_kv_data_to_file()
 w.write_tensors_to_file()
 w.close()
-with open(os.path.join(here, "expected.json"), "w") as f:
-    json.dump(expected, f, indent=1)
-    f.write("\n")
+(out / "blocks.json").write_text(json.dumps(expected, indent=1) + "\n")
