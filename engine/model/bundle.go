@@ -50,7 +50,10 @@ func newBundler(f facts, elem, limit int) *bundler {
 		perNeuron += b.parts * es * b.d
 	}
 	b.block = min(max(1, limit/perNeuron), b.ffn)
-	if b.block > 64 {
+	switch {
+	case b.block > 256:
+		b.block = b.block / 256 * 256 // whole blocks of a quantised down
+	case b.block > 64:
 		b.block = b.block / 64 * 64 // whole cache lines of down
 	}
 	b.raw, b.down, b.out = make([]byte, b.block*b.d*elem), make([]byte, b.block*b.d*es),

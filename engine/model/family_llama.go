@@ -1,5 +1,7 @@
 package model
 
+import "slices"
+
 // Llama is the family of Llama and Mistral, and of the sparse models made of them.
 const Llama = "llama"
 
@@ -10,7 +12,7 @@ func llamaFamily() *family {
 		classes: []string{"LlamaForCausalLM", "LlamaModel", "MistralForCausalLM", "MistralModel",
 			"BambooForCausalLM", "SparseLlamaForCausalLM"},
 		read: readLlama, names: llamaNames,
-		always: gated | rmsNorm,
+		always: gated | rmsNorm, sometimes: longRope,
 	}
 }
 
@@ -30,6 +32,10 @@ func readLlama(f *fields) Arch {
 	f.optional("mlp_bias", &a.FFNBias)
 	f.optional("sliding_window", &a.Window)
 	a.Rotary = f.rotary(s.HeadDim, 10000, 1)
+	// Where the long factors begin depends on the version of the reference implementation.
+	if !slices.Equal(a.Rotary.Short, a.Rotary.Long) {
+		f.refuse("rope_scaling", compact(f.object["rope_scaling"].JSON))
+	}
 	var kind string
 	f.optional("model_type", &kind)
 	if kind == "bamboo" && a.Activation.Kind == ReLU {

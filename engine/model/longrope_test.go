@@ -67,10 +67,14 @@ func TestLongRope(t *testing.T) {
 	}
 	_, err = parse(t, phi4(`"type":"yarn",`+factors))
 	refused(t, err, checkpoint.ErrUnsupported, "rope_scaling", "yarn")
-	// No other family is tested with it.
-	llama := `{"model_type":"llama","hidden_size":32,"num_hidden_layers":2,"num_attention_heads":4,
-		"intermediate_size":64,"vocab_size":96,"partial_rotary_factor":0.75,
-		"original_max_position_embeddings":1024,"rope_scaling":{"type":"longrope",` + factors + `}}`
-	_, err = parse(t, llama)
-	refused(t, err, checkpoint.ErrUnsupported, "rotary factors by context (longrope)", "llama")
+	// Other families are not tested with it, and Llama's only with factors that do not depend on
+	// the context.
+	for kind, want := range map[string]string{"qwen2": "rotary factors by context (longrope)",
+		"llama": "rope_scaling = "} {
+		_, err = parse(t, `{"model_type":"`+kind+`","hidden_size":32,"num_hidden_layers":2,
+			"num_attention_heads":4,"intermediate_size":64,"vocab_size":96,
+			"original_max_position_embeddings":1024,"rope_scaling":{"type":"longrope",
+			"short_factor":[1,1.5,2,3],"long_factor":[1,8,32,33]}}`)
+		refused(t, err, checkpoint.ErrUnsupported, want)
+	}
 }

@@ -200,6 +200,8 @@ func (s *source) precision(want *ref.Format) (Precision, error) {
 		p = Precision{ref.F16, *want}
 	case want != nil:
 		p = Precision{*want, *want}
+	case len(types) > 1 && s.quantised() != "":
+		p = Precision{ref.F32, ref.F32} // which holds all of them exactly
 	case len(types) > 1:
 		var list []string
 		for _, dtype := range slices.Sorted(maps.Keys(types)) {
@@ -213,11 +215,23 @@ func (s *source) precision(want *ref.Format) (Precision, error) {
 			p = Precision{f, f}
 		}
 	}
+	if q := s.quantised(); q != "" && want == nil {
+		s.notes = append(s.notes, fmt.Sprintf("the weights are quantised (%s); the image holds "+
+			"them as %s, which is exact; F16, Q8 and Q4 take less", q, p.Resident))
+	}
 	s.config.Arch.Shape.DTypeSize = p.Resident.Size(1)
 	if err := p.check(s.config.Arch.Shape); err != nil {
 		return p, fmt.Errorf("model: %w", err)
 	}
 	return p, nil
+}
+
+// quantised lists the types of quantisation of the file; "" if there are none.
+func (s *source) quantised() string {
+	if m, ok := s.folder.(interface{ Quantised() []string }); ok {
+		return strings.Join(m.Quantised(), ", ")
+	}
+	return ""
 }
 
 // stored reports whether all matrices have a format already.

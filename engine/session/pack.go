@@ -56,6 +56,9 @@ func Pack(ctx context.Context, cfg PackConfig) (*model.PackReport, error) {
 		Stride: cfg.RecordStride}
 	if opt.Name == "" {
 		opt.Name = filepath.Base(filepath.Clean(cfg.Source))
+		if isGGUF(cfg.Source) {
+			opt.Name = gguf.BaseName(cfg.Source)
+		}
 	}
 	if cfg.Dtype != "" {
 		format, _ := ref.ParseFormat(strings.ToUpper(cfg.Dtype))

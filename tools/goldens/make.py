@@ -117,6 +117,10 @@ CASES = {
     "llama-linear-rope": (llama(rope_scaling={"rope_type": "linear", "factor": 4.0}, rope_theta=500.0), {}),
     "llama-llama3-rope": (llama(rope_theta=50.0, rope_scaling={
         "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 24}), {}),
+    # As Llama 3.1's GGUF files say it, one by one.
+    "llama-longrope": (llama(rope_theta=50.0, rope_scaling={
+        "rope_type": "longrope", "factor": 1.0, "attention_factor": 1.0, "original_max_position_embeddings": 40,
+        "short_factor": [1.0, 1.5, 4.0, 8.0], "long_factor": [1.0, 1.5, 4.0, 8.0]}), dict(dtype=torch.float16)),
     "llama-fatrelu": (llama(), dict(fatrelu=0.05)),
     "mistral": (llama(**MISTRAL, head_dim=8, sliding_window=None), {}),
     "mistral-window": (llama(**MISTRAL, head_dim=8, sliding_window=5), {}),

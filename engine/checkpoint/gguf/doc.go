@@ -12,24 +12,29 @@
 // while they are read: small blocks (Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, IQ4_NL, MXFP4: blocks.go) and
 // large ones (Q2_K to Q6_K, IQ4_XS: superblocks.go). The bits are those of llama.cpp.
 //
-// Names and orders of rows are those of llama.cpp. NewLlama (llama.go) shows a file of the
-// architecture llama with the names and the order of rows of its Hugging Face original.
+// A model may be in several files, of which any one finds the others (parts.go).
+//
+// Names and orders of rows are those of llama.cpp. NewOriginal (original.go) shows a file of a
+// known architecture (architectures.go) with the names and the order of rows (rows.go) of its
+// Hugging Face original.
 //
 // Files are untrusted: every count is checked against the file's size before anything is allocated
 // by it.
 //
-// Start with Open and File (file.go), then parser (parse.go), encoding.go, blocks.go and llama.go.
+// Start with Open and File (file.go), then parser (parse.go), encoding.go, blocks.go and
+// original.go.
 //
 // Sources: docs/gguf.md of ggml-org/ggml for the file; ggml-common.h and ggml-quants.c there
-// (block_*, dequantize_row_*) for the blocks; gguf-py/gguf/constants.py and LlamaModel.permute in
-// convert_hf_to_gguf.py of ggml-org/llama.cpp for names and order.
+// (block_*, dequantize_row_*) for the blocks; gguf-py/gguf/constants.py, the classes LlamaModel,
+// FalconModel, Phi2Model and Qwen2Model of the converter and src/models of ggml-org/llama.cpp for
+// names, order and defaults.
 //
 // Invariants:
 //
 //  1. Tensors of an open File are in range, aligned, do not overlap and have no holes between them.
 //  2. Every dimension is at least 1, and rows of quantised tensors are whole blocks.
 //  3. Opening allocates at most four times the size of the file, whatever its header says, and
-//     reads at most maxHeader bytes.
+//     reads at most maxHeader bytes. With several files, that is of each of them.
 package gguf
 
 import "github.com/windrow-sim/windrow/engine/checkpoint/internal/tensor"

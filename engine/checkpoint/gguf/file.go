@@ -3,6 +3,7 @@ package gguf
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -19,21 +20,32 @@ const (
 	leastAlignment   = 8  // docs/gguf.md
 )
 
-// File is an open GGUF file. Its methods are safe for concurrent use; the results of Tensors and
-// Metadata are copies.
+// File is an open GGUF file, or all files of a model in several. Its methods are safe for
+// concurrent use; the results of Tensors and Metadata are copies.
 type File struct {
-	raw     *tensor.Raw
+	name    string
+	raws    []*tensor.Raw // by stored.part
 	version int
 	meta    []pair   // sorted by key
-	tensors []stored // in the order of their data
+	tensors []stored // in the order of their parts and data
 	byName  []uint32 // indices of tensors, sorted by name
 	notes   []string
 }
 
-// Open opens a GGUF file and checks its header against the size of the file; it reads no tensor. A
-// file that breaks the format is a checkpoint.ErrFormat. Another version, byte order or type of
-// tensor, and one part of a split model are a checkpoint.ErrUnsupported.
+// Open opens a GGUF file and checks its header against the size of the file; it reads no tensor. If
+// the file is one of several of a model, whichever, all of them are opened. A file that breaks the
+// format, and files that do not belong together, are a checkpoint.ErrFormat. Another version, byte
+// order or type of tensor is a checkpoint.ErrUnsupported.
 func Open(ctx context.Context, path string) (*File, error) {
+	f, err := openPart(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	return f.whole(ctx)
+}
+
+// openPart opens one file.
+func openPart(ctx context.Context, path string) (*File, error) {
 	raw, err := tensor.Open(ctx, "gguf", path)
 	if err != nil {
 		return nil, err
@@ -46,6 +58,7 @@ func Open(ctx context.Context, path string) (*File, error) {
 	return f, nil
 }
 
+// newFile reads the header of one file.
 func newFile(raw *tensor.Raw) (*File, error) {
 	p := newParser(raw, raw.Size())
 	version, err := p.start()
@@ -60,11 +73,8 @@ func newFile(raw *tensor.Raw) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &File{raw: raw, version: int(version)}
+	f := &File{name: raw.Name(), raws: []*tensor.Raw{raw}, version: int(version)}
 	if f.meta, err = p.metadata(keys); err != nil {
-		return nil, err
-	}
-	if err := f.refuseParts(); err != nil {
 		return nil, err
 	}
 	align, err := f.alignment()
@@ -81,16 +91,6 @@ func newFile(raw *tensor.Raw) (*File, error) {
 		return nil, err
 	}
 	return f, nil
-}
-
-// refuseParts refuses one file of a model in several files.
-func (f *File) refuseParts() error {
-	n, ok, err := f.Int("split.count")
-	if err == nil && ok && n > 1 {
-		err = fmt.Errorf("%w: one of the %d parts of a model; join them with llama-gguf-split "+
-			"--merge", errUnsupported, n)
-	}
-	return err
 }
 
 func (f *File) alignment() (int64, error) {
@@ -110,10 +110,12 @@ func (f *File) alignment() (int64, error) {
 	return int64(n), nil
 }
 
-// index sorts the tensors by offset, fills byName and refuses a name that two tensors have.
+// index sorts the tensors by part and offset, fills byName and refuses a name that two tensors
+// have.
 func (f *File) index() error {
 	slices.SortFunc(f.tensors, func(a, b stored) int {
-		return cmp.Or(cmp.Compare(a.Offset, b.Offset), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(a.part, b.part), cmp.Compare(a.Offset, b.Offset),
+			cmp.Compare(a.Name, b.Name))
 	})
 	f.byName = make([]uint32, len(f.tensors))
 	for i := range f.byName {
@@ -124,8 +126,12 @@ func (f *File) index() error {
 			f.tensors[b].Name)
 	})
 	for i := range f.byName[min(1, len(f.byName)):] {
-		if name := f.tensors[f.byName[i]].Name; name == f.tensors[f.byName[i+1]].Name {
-			return fmt.Errorf("%w: the tensor %q occurs twice", errFormat, tensor.Clip(name))
+		a, b := &f.tensors[f.byName[i]], &f.tensors[f.byName[i+1]]
+		if a.Name == b.Name && a.part == b.part {
+			return fmt.Errorf("%w: the tensor %q occurs twice", errFormat, tensor.Clip(a.Name))
+		} else if a.Name == b.Name {
+			return fmt.Errorf("%w: the tensor %q is in two files, parts %d and %d", errFormat,
+				tensor.Clip(a.Name), min(a.part, b.part)+1, max(a.part, b.part)+1)
 		}
 	}
 	return nil
@@ -178,7 +184,7 @@ func (f *File) place(header, align int64) error {
 		end = t.Offset + bytes
 		t.Offset += start
 	}
-	size := f.raw.Size()
+	size := f.raws[0].Size()
 	switch {
 	case len(f.tensors) > 0 && start+end > size:
 		return fmt.Errorf("%w: truncated: the header promises %d bytes, the file has %d; "+
@@ -191,7 +197,7 @@ func (f *File) place(header, align int64) error {
 }
 
 // Name is the path the file was opened by.
-func (f *File) Name() string { return f.raw.Name() }
+func (f *File) Name() string { return f.name }
 
 // Version is the version of the format, 2 or 3.
 func (f *File) Version() int { return f.version }
@@ -283,12 +289,18 @@ func (f *File) Section(name string) (*io.SectionReader, error) {
 	if !ok {
 		return nil, fmt.Errorf("gguf: %s: tensor %q: %w", f.Name(), name, fs.ErrNotExist)
 	}
-	e := t.encoding()
+	e, raw := t.encoding(), f.raws[t.part]
 	if e.decode == nil {
-		return io.NewSectionReader(f.raw, t.Offset, t.Size), nil
+		return io.NewSectionReader(raw, t.Offset, t.Size), nil
 	}
-	return io.NewSectionReader(e.blocks(f.raw, t.Offset, t.Size), 0, t.Size), nil
+	return io.NewSectionReader(e.blocks(raw, t.Offset, t.Size), 0, t.Size), nil
 }
 
-// Close closes the file.
-func (f *File) Close() error { return f.raw.Close() }
+// Close closes the file, or all files.
+func (f *File) Close() error {
+	var err error
+	for _, raw := range f.raws {
+		err = errors.Join(err, raw.Close())
+	}
+	return err
+}

@@ -343,6 +343,7 @@ func fixed[T any](p *parser, n uint64, alone bool, size int, decode func([]byte)
 type stored struct {
 	tensor.Info        // Offset counts from the start of the data until place makes it absolute
 	number      uint32 // of the encoding; encodingOf knows it
+	part        uint16 // of a model in several files, from 0 on
 }
 
 func (s *stored) encoding() encoding {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"math"
 	"strings"
 	"testing"
 
@@ -36,6 +37,10 @@ func header(tensors, keys uint64) *writer {
 
 func (w *writer) keyU32(key string, n uint32) *writer { return w.text(key).u32(kindU32).u32(n) }
 func (w *writer) keyText(key, s string) *writer       { return w.text(key).u32(kindText).text(s) }
+
+func (w *writer) keyF32(key string, v float32) *writer {
+	return w.text(key).u32(kindF32).u32(math.Float32bits(v))
+}
 
 func (w *writer) keyTexts(key string, list ...string) *writer {
 	w.text(key).u32(kindArray).u32(kindText).u64(uint64(len(list)))

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-func TestLlamaRestoresTheOriginal(t *testing.T) {
-	l, err := NewLlama(openFixture(t))
+func TestRestoresTheOriginal(t *testing.T) {
+	l, err := NewOriginal(openFixture(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,28 +52,6 @@ func TestLlamaRestoresTheOriginal(t *testing.T) {
 	}
 }
 
-// TestUnpermuteIsTheInverse applies the converter's reshape (heads, 2, size/2) → (heads, size/2, 2)
-// to row numbers.
-func TestUnpermuteIsTheInverse(t *testing.T) {
-	for _, c := range []struct{ heads, size int64 }{{1, 2}, {1, 8}, {4, 2}, {3, 6}, {8, 128}} {
-		rows := c.heads * c.size
-		var gguf []int64 // for every row of the file, the row of the original that lies there
-		for h := range c.heads {
-			for i := range c.size / 2 {
-				for half := range int64(2) {
-					gguf = append(gguf, h*c.size+half*c.size/2+i)
-				}
-			}
-		}
-		for row := range rows {
-			if got := gguf[Unpermute(row, rows, c.heads)]; got != row {
-				t.Fatalf("%d heads of %d: row %d comes from where %d lies", c.heads, c.size, row,
-					got)
-			}
-		}
-	}
-}
-
 // small is a header of the architecture llama with more keys and tensors.
 func small(keys, tensors uint64) *writer {
 	const p = "llama."
@@ -85,16 +63,16 @@ func small(keys, tensors uint64) *writer {
 }
 
 func (w *writer) epsilon() *writer {
-	return w.text("llama.attention.layer_norm_rms_epsilon").u32(kindF32).u32(0x3727C5AC)
+	return w.keyF32("llama.attention.layer_norm_rms_epsilon", 1e-5)
 }
 
-func TestLlamaDefaults(t *testing.T) {
+func TestOriginalDefaults(t *testing.T) {
 	f, err := openBytes(small(1, 1).epsilon().tensor("token_embd.weight", 1, 0, 8, 3).data(32,
 		make([]byte, 48)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := NewLlama(f)
+	l, err := NewOriginal(f)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,21 +91,40 @@ func TestField_M19_FeaturesThatWouldBeIgnored(t *testing.T) {
 		want []string
 	}{
 		"experts": {small(2, 0).epsilon().keyU32("llama.expert_count", 8), errUnsupported,
-			[]string{"llama.expert_count"}},
+			[]string{"llama.expert_count = 8"}},
 		"two features": {small(3, 0).epsilon().keyText("llama.rope.scaling.type",
 			"yarn").keyU32("llama.new", 1), errUnsupported,
-			[]string{"llama.new, llama.rope.scaling.type"}},
-		"scaled rope": {small(1, 1).epsilon().tensor("rope_freqs.weight", 0, 0, 2), errUnsupported,
-			[]string{"tensors that no part of", "rope_freqs.weight"}},
+			[]string{`llama.new = 1, llama.rope.scaling.type = "yarn"`}},
+		"parts of experts": {small(1, 1).epsilon().tensor("blk.0.ffn_gate_inp.weight", 0, 0, 2),
+			errUnsupported, []string{"tensors that no part of", "blk.0.ffn_gate_inp.weight"}},
+		"another suffix": {small(1, 1).epsilon().tensor("blk.0.attn_q.scale", 0, 0, 2),
+			errUnsupported, []string{"blk.0.attn_q.scale"}},
+		"both forms": {small(1, 2).epsilon().tensor("blk.0.attn_qkv.bias", 0, 0, 24).tensor(
+			"blk.0.attn_q.bias", 0, 96, 8), errFormat, []string{`"blk.0.attn_qkv.bias" and ` +
+			`"blk.0.attn_q.bias" are both model.layers.0.self_attn.q_proj.bias`}},
+		"fused rows": {small(1, 1).epsilon().tensor("blk.0.attn_qkv.bias", 0, 0, 16), errFormat,
+			[]string{"2 heads of 4", "24 rows"}},
+		"no model": {header(0, 2).keyText("general.type", "adapter").keyText(
+			"general.architecture", "llama"), errUnsupported, []string{`"adapter"`, "whole model"}},
+		"heads of keys": {small(2, 0).epsilon().keyU32("llama.attention.head_count_kv", 3),
+			errFormat, []string{"head_count_kv is 3", "2 heads"}},
+		"uneven heads": {header(0, 6).keyText("general.architecture", "qwen2").keyU32(
+			"qwen2.block_count", 1).keyU32("qwen2.embedding_length", 9).keyU32(
+			"qwen2.feed_forward_length", 1).keyU32("qwen2.attention.head_count", 2).keyU32(
+			"qwen2.context_length", 1), errFormat, []string{"9 is not a multiple", "head_count 2"}},
+		"values of another size": {small(2, 0).epsilon().keyU32("llama.attention.value_length", 8),
+			errUnsupported, []string{"value_length is 8", "size of keys 4"}},
+		"a large count": {small(2, 0).epsilon().keyU32("llama.vocab_size", 1<<31), errFormat,
+			[]string{"llama.vocab_size is 2147483648; 1 to 1073741824"}},
 		"expert parts": {small(1, 1).epsilon().tensor("blk.0.ffn_gate_exps.weight", 0, 0, 2),
 			errUnsupported, []string{"ffn_gate_exps"}},
 		"a layer 00": {small(1, 1).epsilon().tensor("blk.00.ffn_up.weight", 0, 0, 2),
 			errUnsupported, []string{"blk.00"}},
-		"another": {header(0, 1).keyText("general.architecture", "qwen2"), errUnsupported,
-			[]string{`architecture "qwen2"`}},
+		"another": {header(0, 1).keyText("general.architecture", "gemma3"), errUnsupported,
+			[]string{`architecture "gemma3"; llama, qwen2, qwen3, phi2 and falcon are`}},
 		"none": {header(0, 0), errUnsupported, []string{`architecture ""`}},
 		"heads": {small(1, 1).epsilon().tensor("blk.0.attn_q.weight", 0, 0, 2, 6), errFormat,
-			[]string{"2 heads of an even size"}},
+			[]string{"2 heads of 4", "8 rows"}},
 		"no epsilon": {small(0, 0), errFormat,
 			[]string{"no llama.attention.layer_norm_rms_epsilon"}},
 		"a zero": {small(2, 0).epsilon().keyU32("llama.vocab_size", 0), errFormat,
@@ -138,11 +135,11 @@ func TestField_M19_FeaturesThatWouldBeIgnored(t *testing.T) {
 		}(), errFormat, []string{"head_count_kv is of type []int32"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f, err := openBytes(c.w.data(32, make([]byte, 64)))
+			f, err := openBytes(c.w.data(32, make([]byte, 128)))
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = NewLlama(f)
+			_, err = NewOriginal(f)
 			refused(t, err, c.kind, c.want...)
 		})
 	}
@@ -151,7 +148,7 @@ func TestField_M19_FeaturesThatWouldBeIgnored(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if l, err := NewLlama(f); err != nil || !strings.Contains(strings.Join(l.Notes(), ""),
+	if l, err := NewOriginal(f); err != nil || !strings.Contains(strings.Join(l.Notes(), ""),
 		"attn_rot_embd") {
 		t.Errorf("%v", err)
 	}
