@@ -17,7 +17,7 @@ SYSTEMS    := darwin/arm64 linux/arm64 windows/amd64
 PER_SYSTEM := ./engine/... ./cmd/windrow/cli ./kernels/... ./replay/... ./traces/...
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race fuzz lint generate bench signals golden gguf-fixtures published vopr vopr-planted demo validate validate-fitted gpu-check gpu-check-bundle gpu-check-emulated peers clean
+.PHONY: help build test race fuzz lint generate bench signals golden goldens-fixtures gguf-fixtures published vopr vopr-planted demo validate validate-fitted gpu-check gpu-check-bundle gpu-check-emulated peers clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-19s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -69,6 +69,12 @@ gguf-fixtures: ## make the GGUF files of the tests again with gguf, torch and tr
 	bin/gguf-fixtures/bin/pip install -q -r tools/gguf_vectors/requirements.txt
 	bin/gguf-fixtures/bin/python tools/gguf_vectors/blocks.py engine/checkpoint/gguf/testdata
 	bin/gguf-fixtures/bin/python tools/gguf_vectors/models.py engine/testdata
+
+goldens-fixtures: ## make engine/testdata/families again with transformers 4.46, 4.57 and 5 from PyPI; needs the network and Python
+	@set -e; for v in 4.46 4.57 5; do \
+	  python3 -m venv bin/goldens-$$v; bin/goldens-$$v/bin/pip install -q -r tools/goldens/requirements-$$v.txt; \
+	  bin/goldens-$$v/bin/python tools/goldens/make.py engine/testdata/families; \
+	done
 
 vopr: ## the engine in a simulated world: SEEDS seeds from SEED on; tests run 200
 	$(GO) test $(BUILD) -v -timeout 60m -run TestSeeds ./replay/world -seeds $(SEEDS) -seed $(SEED)

@@ -264,7 +264,7 @@ func newShown(kind FeatureKind) *shown { return &shown{kind: kind, layers: map[i
 // TestFeaturesOfEveryFamily compares each kind of feature of each family with the plain twin, token
 // by token and in steps of several tokens.
 func TestFeaturesOfEveryFamily(t *testing.T) {
-	for _, name := range familyCases(t) {
+	for _, name := range familyForms(t) {
 		t.Run(name, func(t *testing.T) {
 			w, bundles, _, err := model.LoadFolder(t.Context(), filepath.Join(familiesDir, name))
 			if err != nil {

@@ -34,6 +34,9 @@ type Model interface {
 	// Config returns config.json, or the fields of it that a file without one has. The caller must
 	// not change it.
 	Config() Object
+	// Generation returns generation_config.json; nil where there is none. The caller must not
+	// change it.
+	Generation() Object
 	// Notes returns whole sentences about ignored parts and oddities, to be shown above the
 	// results.
 	Notes() []string
@@ -121,6 +124,9 @@ func newGGUFModel(f *gguf.File) (*ggufModel, error) {
 
 // Config implements Model.
 func (m *ggufModel) Config() Object { return m.config }
+
+// Generation implements Model.
+func (m *ggufModel) Generation() Object { return nil }
 
 // readRowsBlock bounds the buffer of ReadRows.
 const readRowsBlock = 256 << 10

@@ -20,6 +20,9 @@ import (
 // configName is the configuration of every Hugging Face folder.
 const configName = "config.json"
 
+// generationName is what a folder may have beside it: the defaults of generation.
+const generationName = "generation_config.json"
+
 // The names of weights as safetensors.
 const (
 	singleName = "model.safetensors"
@@ -68,6 +71,9 @@ type FolderOptions struct {
 type Folder struct {
 	dir    string
 	config Object
+	// of generation_config.json; nil where there is none
+	generation Object
+
 	format format
 	files  []Tensors
 	where  map[string]int // tensor → index of its file
@@ -90,6 +96,10 @@ func OpenFolder(ctx context.Context, dir string, opt FolderOptions) (*Folder, er
 func (f *Folder) open(ctx context.Context, opt FolderOptions) error {
 	var err error
 	if f.config, err = f.readObject(ctx, configName); err != nil {
+		return err
+	}
+	f.generation, err = f.readObject(ctx, generationName)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	all, err := f.list()
@@ -304,6 +314,9 @@ func (f *Folder) checkMap(weightMap map[string]string) error {
 
 // Config returns config.json. The caller must not change it.
 func (f *Folder) Config() Object { return f.config }
+
+// Generation implements Model.
+func (f *Folder) Generation() Object { return f.generation }
 
 // Notes returns whole sentences about ignored parts and oddities, to be shown above the results.
 func (f *Folder) Notes() []string { return slices.Clone(f.notes) }

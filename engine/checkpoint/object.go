@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -39,6 +41,9 @@ func ParseObject(data []byte) (Object, error) {
 		case ended && err == io.EOF:
 			return unmarshal(data, lines)
 		case err != nil:
+			if err := notFinite(dec, data); err != nil {
+				return refuse(err)
+			}
 			return refuse(broken(err))
 		case ended:
 			return refuse(fmt.Errorf("%w: %s after the end of the object", ErrFormat, tok.Kind()))
@@ -58,6 +63,28 @@ func ParseObject(data []byte) (Object, error) {
 	}
 }
 
+// notFinite is the error of a number that is not finite, as Python writes it, where the decoder has
+// failed; else nil. It names the field.
+func notFinite(dec *jsontext.Decoder, data []byte) error {
+	rest := bytes.TrimLeft(data[dec.InputOffset():], " \t\r\n:,")
+	for _, value := range []string{"NaN", "Infinity", "-Infinity"} {
+		if !bytes.HasPrefix(rest, []byte(value)) {
+			continue
+		}
+		at := dec.StackPointer()
+		if kind, _ := dec.StackIndex(dec.StackDepth()); kind == '[' {
+			at = at.Parent() // of an element the pointer is that of the one before
+		}
+		name := strings.ReplaceAll(strings.TrimPrefix(string(at), "/"), "/", ".")
+		if name == "" {
+			name = "a value"
+		}
+		return fmt.Errorf("%w: %s is %s, which is not a number of JSON; write the number that "+
+			"the model needs", ErrFormat, name, value)
+	}
+	return nil
+}
+
 // unmarshal keeps the members of an object as raw JSON.
 func unmarshal(data []byte, lines map[string]int) (Object, error) {
 	members := map[string]json.RawMessage{}
@@ -74,15 +101,62 @@ func unmarshal(data []byte, lines map[string]int) (Object, error) {
 // Names returns the names, sorted.
 func (o Object) Names() []string { return slices.Sorted(maps.Keys(o)) }
 
-// Get decodes the value of name into dst and reports whether there is one: an absent name and null
-// leave dst alone.
+// Get decodes the value of name into dst, as Member.Decode does, and reports whether there is one:
+// an absent name and null leave dst alone.
 func (o Object) Get(name string, dst any) (bool, error) {
 	m, ok := o[name]
-	if !ok || string(m.JSON) == "null" {
+	if !ok || m.Null() {
 		return false, nil
 	}
-	if err := input.DecodeJSON(m.JSON, dst); err != nil {
-		return false, fmt.Errorf("%w: %w", input.Within(err, name, m.Line), ErrFormat)
+	return true, m.Decode(name, dst)
+}
+
+// Null reports whether the value is null.
+func (m Member) Null() bool { return string(m.JSON) == "null" }
+
+// Decode decodes the value into dst. An *int also takes a whole number with a fraction or an
+// exponent, 32.0 or 3.2e1, as Python programs write them. path names the value in errors.
+func (m Member) Decode(path string, dst any) error {
+	switch dst := dst.(type) {
+	case *int:
+		if n, ok := whole(m.JSON); ok {
+			*dst = n
+			return nil
+		}
+	case *Object:
+		if len(m.JSON) > 0 && m.JSON[0] == '{' {
+			return m.object(dst)
+		}
 	}
-	return true, nil
+	if err := input.DecodeJSON(m.JSON, dst); err != nil {
+		return fmt.Errorf("%w: %w", input.Within(err, path, m.Line), ErrFormat)
+	}
+	return nil
+}
+
+// object decodes an object, whose members keep their lines.
+func (m Member) object(dst *Object) error {
+	o, err := ParseObject(m.JSON)
+	if err != nil {
+		return err
+	}
+	for name, member := range o {
+		member.Line += max(0, m.Line-1)
+		o[name] = member
+	}
+	*dst = o
+	return nil
+}
+
+// mostWhole bounds whole numbers with a fraction: up to there a float64 holds every one.
+const mostWhole = 1 << 53
+
+// whole returns a number with a fraction or an exponent that is a whole number nevertheless.
+func whole(raw json.RawMessage) (int, bool) {
+	var f float64
+	if err := json.Unmarshal(raw, &f); err != nil || f != math.Trunc(f) ||
+		math.Abs(f) > mostWhole {
+		return 0, false
+	}
+	return int(f), true
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/windrow-sim/windrow/engine"
@@ -269,7 +270,10 @@ func testFamilies(t *testing.T, on *cuda.TestDriver) {
 	}
 	cases := map[string]string{"tales": talesDir}
 	for _, e := range entries {
-		cases[e.Name()] = filepath.Join(familiesDir, e.Name())
+		// What transformers 5 saved is of the same forms.
+		if !strings.HasSuffix(e.Name(), "-t5") {
+			cases[e.Name()] = filepath.Join(familiesDir, e.Name())
+		}
 	}
 	for name, dir := range cases {
 		t.Run(name, func(t *testing.T) { sameAsCPU(t, on, dir, nil) })

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/windrow-sim/windrow/engine/checkpoint"
+	"github.com/windrow-sim/windrow/internal/refusal"
 )
 
 // Config holds the facts of config.json that the computation depends on.
@@ -16,56 +18,40 @@ type Config struct {
 	// DType is the file's torch_dtype (or dtype); may be empty. It is only a hint: the tensors' own
 	// types count.
 	DType string
-}
-
-// harmless lists fields that do not change the computation of a trained model: training, generation
-// defaults, bookkeeping.
-func harmless() []string {
-	return []string{
-		"_name_or_path", "_commit_hash", "_attn_implementation_autoset", "transformers_version",
-		"model_type", "architectures", "torch_dtype", "dtype", "auto_map",
-		"dropout", "attention_dropout", "activation_dropout", "hidden_dropout", "resid_pdrop",
-		"classifier_dropout", "embd_pdrop", "layerdrop", "init_std", "initializer_range",
-		"gradient_checkpointing",
-		"use_cache", "output_projection", "share_decoder_input_output_embed",
-		"chunk_size_feed_forward", "pretraining_tp",
-		"bos_token_id", "eos_token_id", "pad_token_id", "sep_token_id", "unk_token_id",
-		"decoder_start_token_id", "prefix", "tokenizer_class",
-		"is_decoder", "tie_encoder_decoder", "return_dict", "output_hidden_states",
-		"output_attentions", "torchscript", "tf_legacy_loss",
-		"finetuning_task", "id2label", "label2id", "num_labels", "task_specific_params",
-		"problem_type",
-		"max_length", "min_length", "do_sample", "early_stopping", "num_beams", "num_beam_groups",
-		"diversity_penalty", "temperature",
-		"top_k", "top_p", "typical_p", "repetition_penalty", "length_penalty",
-		"no_repeat_ngram_size", "encoder_no_repeat_ngram_size",
-		"bad_words_ids", "num_return_sequences", "output_scores", "return_dict_in_generate",
-		"forced_bos_token_id", "forced_eos_token_id",
-		"remove_invalid_values", "exponential_decay_length_penalty", "suppress_tokens",
-		"begin_suppress_tokens",
-	}
+	// Ends are the ids that end a text, ascending.
+	Ends []uint32
+	// Ignored are the fields that PackOptions.IgnoreKeys made it ignore, sorted.
+	Ignored []string
+	notes   []string // whole sentences about fields without effect
 }
 
 // ParseConfig reads config.json. A field that could change the computation and is not honoured is
 // an ErrUnsupported that names it with its value. So is every field that is not known to be
 // harmless: a field ignored in silence is a model computed wrongly.
 func ParseConfig(o checkpoint.Object) (Config, error) {
-	c, err := parseConfig(o)
+	c, err := parseConfig(o, configOptions{})
 	if err != nil {
 		return c, fmt.Errorf("model: %w", err)
 	}
 	return c, nil
 }
 
-func parseConfig(o checkpoint.Object) (Config, error) {
-	c, err := readConfig(o)
+// configOptions say how to read a config.json. The zero value reads it alone and strictly.
+type configOptions struct {
+	ignored []string // unknown fields that count as harmless
+	// tensor finds a tensor of the checkpoint; may be nil
+	tensor func(name string) (checkpoint.TensorInfo, bool)
+}
+
+func parseConfig(o checkpoint.Object, opt configOptions) (Config, error) {
+	c, err := readConfig(o, opt)
 	if err != nil {
 		return c, fmt.Errorf("config.json: %w", err)
 	}
 	return c, nil
 }
 
-func readConfig(o checkpoint.Object) (c Config, err error) {
+func readConfig(o checkpoint.Object, opt configOptions) (c Config, err error) {
 	var kind string
 	if _, err := o.Get("model_type", &kind); err != nil {
 		return c, err
@@ -74,7 +60,8 @@ func readConfig(o checkpoint.Object) (c Config, err error) {
 	if family == nil {
 		return c, errOther(kind)
 	}
-	f := newFields(o)
+	f := newFields(o, opt)
+	f.query = findQuery(family, opt.tensor)
 	f.architectures(family.classes...)
 	c.Arch = family.read(f)
 	c.Arch.Family = family.name
@@ -82,9 +69,11 @@ func readConfig(o checkpoint.Object) (c Config, err error) {
 	for _, name := range []string{"dtype", "torch_dtype"} {
 		f.optional(name, &c.DType)
 	}
+	f.ignore(endsField)
 	if err := f.finish(); err != nil {
 		return c, err
 	}
+	c.Ignored, c.notes = slices.Sorted(maps.Keys(f.ignored)), f.notes
 	return c, c.Arch.check()
 }
 
@@ -98,36 +87,79 @@ func modelTypes() []string {
 	return list
 }
 
-// fields reads the fields of a config.json and keeps the first error. finish refuses the fields
-// that were not read.
+// fields reads the fields of a config.json, or of an object in it, and keeps the first error.
+// finish refuses the fields that were not read.
 type fields struct {
 	object  checkpoint.Object
+	path    string          // of the object in config.json, with a dot at the end
+	ignored map[string]bool // fields that the user ignores, by path: true once there was one
 	known   map[string]bool
 	missing []string
-	refused []string // "name = value"
+	refused []string // "name = value", of fields that would change the computation
+	strange []string // the same of fields that are not known
+	notes   []string
 	err     error
+	// query is a name and the shape of a query projection, of any layer; nil if not known
+	query *checkpoint.TensorInfo
 }
 
-func newFields(o checkpoint.Object) *fields {
-	f := &fields{object: o, known: map[string]bool{}}
-	f.ignore(harmless()...)
+// newFields reads a config.json.
+func newFields(o checkpoint.Object, opt configOptions) *fields {
+	f := &fields{object: maps.Clone(o), known: map[string]bool{}, ignored: map[string]bool{}}
+	for _, name := range opt.ignored {
+		f.ignored[name] = false
+	}
+	f.ignoreHarmless()
 	return f
+}
+
+// inside reads the fields of an object in this one, to be ended with leave. Absent and null have
+// none.
+func (f *fields) inside(name string) (*fields, bool) {
+	object := checkpoint.Object{}
+	if !f.optional(name, &object) {
+		return nil, false
+	}
+	return &fields{object: object, path: f.path + name + ".", ignored: f.ignored,
+		known: map[string]bool{}}, true
+}
+
+// leave takes over what there is to say about an object in this one.
+func (f *fields) leave(in *fields) {
+	in.sortOut()
+	f.missing = append(f.missing, in.missing...)
+	f.refused = append(f.refused, in.refused...)
+	f.strange = append(f.strange, in.strange...)
+	f.notes = append(f.notes, in.notes...)
+	if f.err == nil {
+		f.err = in.err
+	}
+}
+
+// fail keeps an error of kind ErrFormat, if it is the first.
+func (f *fields) fail(format string, args ...any) {
+	if f.err == nil {
+		f.err = fmt.Errorf("%w: %s%s", checkpoint.ErrFormat, f.path, fmt.Sprintf(format, args...))
+	}
 }
 
 // optional reads a field; absent and null leave dst alone.
 func (f *fields) optional(name string, dst any) (given bool) {
 	f.known[name] = true
-	given, err := f.object.Get(name, dst)
-	if err != nil && f.err == nil {
+	m, ok := f.object[name]
+	if !ok || m.Null() {
+		return false
+	}
+	if err := m.Decode(f.path+name, dst); err != nil && f.err == nil {
 		f.err = err
 	}
-	return given
+	return true
 }
 
 // want reads a required field.
 func (f *fields) want(name string, dst any) {
 	if !f.optional(name, dst) && f.err == nil {
-		f.missing = append(f.missing, name)
+		f.missing = append(f.missing, f.path+name)
 	}
 }
 
@@ -152,10 +184,66 @@ func (f *fields) ignore(names ...string) {
 }
 
 func (f *fields) refuse(name, value string) {
-	if len(value) > 40 {
-		value = value[:40] + "..."
+	value = clip(value)
+	f.refused = append(f.refused, f.path+name+" = "+value)
+}
+
+// renamed lets the value of a field's older name count as the field's.
+func (f *fields) renamed(old, name string) {
+	value, ok := f.object[old]
+	f.known[old] = true
+	if !ok {
+		return
 	}
-	f.refused = append(f.refused, name+" = "+value)
+	if other, both := f.object[name]; both && compact(other.JSON) != compact(value.JSON) {
+		f.fail("%s is %s and %s is %s; remove the one that is wrong", old, compact(value.JSON),
+			name, compact(other.JSON))
+	}
+	f.object[name] = value
+}
+
+// unused ignores a field as the reference implementation does, with a note where it has a value
+// other than those that mean nothing. of names the models.
+func (f *fields) unused(name, of string, nothing ...string) {
+	f.known[name] = true
+	if m, ok := f.object[name]; ok {
+		if text := compact(m.JSON); text != "null" && !slices.Contains(nothing, text) {
+			f.notes = append(f.notes, fmt.Sprintf("config.json has %s%s = %s: ignored, because "+
+				"transformers does not read it in models of %s", f.path, name, clip(text), of))
+		}
+	}
+}
+
+// clip shortens a value for a message.
+func clip(value string) string {
+	if len(value) > 40 {
+		return value[:40] + "..."
+	}
+	return value
+}
+
+// unread reports whether there is a field that was not read, other than null.
+func (f *fields) unread() bool {
+	for name, m := range f.object {
+		if !f.known[name] && !m.Null() {
+			return true
+		}
+	}
+	return false
+}
+
+// sortOut finds the fields that were not read. One that is null says nothing.
+func (f *fields) sortOut() {
+	for _, name := range f.object.Names() {
+		value := compact(f.object[name].JSON)
+		switch _, ignored := f.ignored[f.path+name]; {
+		case f.known[name] || value == "null":
+		case ignored:
+			f.ignored[f.path+name] = true
+		default:
+			f.strange = append(f.strange, f.path+name+" = "+clip(value))
+		}
+	}
 }
 
 func compact(raw json.RawMessage) string {
@@ -201,9 +289,32 @@ func (f *fields) shape(a *Arch, rows int, ffn string, positions int) {
 	a.Embed = s.DModel
 }
 
-// heads computes the size of a head from hidden_size if no field gives it.
+// findQuery finds the query projection of the first layer of a family that has one.
+func findQuery(of *family, find func(string) (checkpoint.TensorInfo, bool)) *checkpoint.TensorInfo {
+	names := of.names(&Arch{})
+	if find == nil || names.q == "" {
+		return nil
+	}
+	for _, prefix := range names.prefixes {
+		t, ok := find(prefix + fmt.Sprintf(names.layer, 0) + names.q + ".weight")
+		if ok && len(t.Shape) == 2 {
+			return &t
+		}
+	}
+	return nil
+}
+
+// heads computes the size of a head if no field gives it: from the query projection in families
+// that have the field head_dim, else from hidden_size.
 func (f *fields) heads(s *Shape) {
 	if s.HeadDim != 0 || f.err != nil || len(f.missing) > 0 {
+		return
+	}
+	if q := f.query; q != nil && f.known["head_dim"] && s.Heads > 0 && q.Shape[0] <= maxDim &&
+		int(q.Shape[0])%s.Heads == 0 && int(q.Shape[0]) != s.DModel {
+		s.HeadDim = int(q.Shape[0]) / s.Heads
+		f.notes = append(f.notes, fmt.Sprintf("config.json has no head_dim: %d was taken, "+
+			"because %s has %d rows for %d heads", s.HeadDim, q.Name, q.Shape[0], s.Heads))
 		return
 	}
 	if s.Heads < 1 || s.DModel%s.Heads != 0 {
@@ -224,64 +335,29 @@ func (f *fields) finish() error {
 		slices.Sort(f.missing)
 		return fmt.Errorf("%w: missing: %s", checkpoint.ErrFormat, strings.Join(f.missing, ", "))
 	}
-	// Fields that every configuration of the reference implementation may have, with the values
-	// that change nothing.
-	f.only("is_encoder_decoder", "false")
-	f.only("add_cross_attention", "false")
-	f.only("cross_attention_hidden_size")
-	f.only("pruned_heads", "{}")
-	f.only("use_bfloat16", "false")
-	for _, name := range f.object.Names() {
-		if !f.known[name] {
-			f.refuse(name, compact(f.object[name].JSON))
-		}
-	}
+	f.sortOut()
 	if len(f.refused) > 0 {
-		return fmt.Errorf("%w: these fields would change the computation or are not known: %s",
+		return fmt.Errorf("%w: these fields would change the computation: %s",
 			checkpoint.ErrUnsupported, strings.Join(f.refused, ", "))
 	}
-	return nil
+	if len(f.strange) > 0 {
+		return fmt.Errorf("%w: %w", checkpoint.ErrUnsupported, refusal.Input("these fields are "+
+			"not known, and may change the computation: %s; {IgnoreKey} NAME takes the model "+
+			"without one that does not", strings.Join(f.strange, ", ")))
+	}
+	return f.checkIgnored()
 }
 
-// rotary reads rope_theta, rope_scaling and the rotated share of a head.
-func (f *fields) rotary(headDim int, theta, share float64) Rotary {
-	r := Rotary{Theta: theta}
-	f.optional("rope_theta", &r.Theta)
-	f.optional("partial_rotary_factor", &share)
-	if share > 0 && share <= 1 {
-		r.Dim = int(share * float64(headDim))
-	}
-	var scaling struct {
-		Type     string  `json:"type"`
-		RopeType string  `json:"rope_type"`
-		Factor   float64 `json:"factor"`
-		Low      float64 `json:"low_freq_factor"`
-		High     float64 `json:"high_freq_factor"`
-		Original int     `json:"original_max_position_embeddings"`
-		longFactors
-	}
-	if !f.optional("rope_scaling", &scaling) {
-		return r
-	}
-	if scaling.RopeType == "" {
-		scaling.RopeType = scaling.Type
-	}
-	switch scaling.RopeType {
-	case "default":
-	case "linear":
-		r.Factor = scaling.Factor
-	case "llama3":
-		r.Factor, r.LowFactor, r.HighFactor, r.Original = scaling.Factor, scaling.Low, scaling.High,
-			scaling.Original
-		if r.Original < 1 {
-			f.refuse("rope_scaling", compact(f.object["rope_scaling"].JSON))
+// checkIgnored refuses to ignore a field that is not there, or that counts.
+func (f *fields) checkIgnored() error {
+	for _, name := range slices.Sorted(maps.Keys(f.ignored)) {
+		if f.ignored[name] {
+			continue
 		}
-	case "longrope", "su":
-		f.longRope(&r, scaling.Original, scaling.Factor, scaling.longFactors)
-	default:
-		f.refuse("rope_scaling", compact(f.object["rope_scaling"].JSON))
+		return refusal.Config("{IgnoreKey} %s: config.json has no such field that is not known; "+
+			"only those can be ignored", name)
 	}
-	return r
+	return nil
 }
 
 // activation maps the reference implementation's names.

@@ -48,7 +48,7 @@ func TestField_M19_FieldsThatWouldChangeTheComputation(t *testing.T) {
 		{"num_experts", "8"}, {"num_key_value_heads", "2"},
 		{"quantization_config", `{"bits":4}`}, {"is_encoder_decoder", "true"}, {"pruned_heads",
 			`{"0":[1]}`}, {"Hidden_Size", "32"},
-		{"rope_scaling", "null"},
+		{"rope_scaling", `{"type":"linear","factor":2}`},
 	} {
 		text := asSaved
 		if i := strings.Index(text, `"`+c[0]+`"`); i >= 0 { // replace the value that is there

@@ -3,6 +3,7 @@ package model
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -34,12 +35,17 @@ const (
 //	source_sha256               identity of the weights, whatever the image's layout
 //	tokenizer, tokenizer_sha256 the tokenizer's own text and its SHA-256; absent when packed
 //	                            without one
+//	eos_token_ids               the ids that end a text, beside the tokenizer's own; may be absent
+//	ignored_keys                fields of config.json that were ignored because the user said so,
+//	                            as a JSON list; may be absent
 //	hashes                      what the tensor of that name holds (hashes.go); absent in images
 //	                            of windrow 0.1
 type facts struct {
 	name, origin string
 	source       string // SHA-256, hex
 	tokenizer    []byte
+	ends         []uint32
+	ignored      []string
 	arch         Arch
 	precision    Precision
 	stride       int
@@ -80,11 +86,24 @@ func (f facts) encode() map[string]string {
 		meta["tokenizer"] = string(f.tokenizer)
 		meta["tokenizer_sha256"] = digest(f.tokenizer)
 	}
+	if len(f.ends) > 0 {
+		meta[endsKey] = encodeEnds(f.ends)
+	}
+	if len(f.ignored) > 0 {
+		text, err := json.Marshal(f.ignored)
+		if err != nil {
+			panic(err) // texts
+		}
+		meta[ignoredKey] = string(text)
+	}
 	if f.hashed {
 		meta[hashesName] = hashesKind
 	}
 	return meta
 }
+
+// ignoredKey names the ignored fields in the metadata of an image.
+const ignoredKey = "ignored_keys"
 
 // decodeFacts checks the facts of the metadata against each other.
 func decodeFacts(meta map[string]string) (facts, error) {
@@ -131,6 +150,16 @@ func decodeFacts(meta map[string]string) (facts, error) {
 	}
 	if raw, err := hex.DecodeString(f.source); err != nil || len(raw) != sha256.Size {
 		return f, fmt.Errorf("%w: source_sha256 is %.100q", checkpoint.ErrFormat, f.source)
+	}
+	var err error
+	if f.ends, err = decodeEnds(meta[endsKey], shape.Vocab); err != nil {
+		return f, err
+	}
+	if text := meta[ignoredKey]; text != "" {
+		if err := json.Unmarshal([]byte(text), &f.ignored); err != nil {
+			return f, fmt.Errorf("%w: metadata %s is %.100q, not a list of texts",
+				checkpoint.ErrFormat, ignoredKey, text)
+		}
 	}
 	if want := meta["tokenizer_sha256"]; len(f.tokenizer) > 0 && digest(f.tokenizer) != want {
 		return f, fmt.Errorf("%w: the tokenizer is not the one that tokenizer_sha256 %.100q names",

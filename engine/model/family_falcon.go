@@ -15,15 +15,24 @@ func falconFamily() *family {
 
 // readFalcon reads three forms: multi-query with one norm (7B), grouped queries with two norms
 // (40B, 180B, "new_decoder_architecture"), and one query per key with attention and FFN in sequence
-// (RW-1B without alibi).
+// (RW-1B without alibi). Files from before transformers had the family have names of their own
+// (n_head), other defaults, and RefinedWeb as the type of the second form.
 func readFalcon(f *fields) Arch {
-	a := Arch{Epsilon: 1e-5, FinalNorm: true, Tied: true, Parallel: true,
+	var kind string
+	f.optional("model_type", &kind)
+	_, grouped := f.object["n_head_kv"]
+	grouped = grouped || kind == "RefinedWeb"
+	f.renamed("n_embed", "hidden_size")
+	f.renamed("n_layer", "num_hidden_layers")
+	f.renamed("n_head", "num_attention_heads")
+	f.renamed("n_head_kv", "num_kv_heads")
+	a := Arch{Epsilon: 1e-5, FinalNorm: true, Tied: true, Parallel: kind == "falcon",
 		Activation: f.activation("activation", "gelu")}
 	s := &a.Shape
 	f.shape(&a, 2, "", 2048)
 	s.DFFN = 4 * s.DModel
 	f.optional("ffn_hidden_size", &s.DFFN)
-	multi, grouped, bias, norms := true, false, false, 0
+	multi, bias, norms := kind == "falcon", false, 0
 	f.optional("multi_query", &multi)
 	f.optional("new_decoder_architecture", &grouped)
 	f.optional("parallel_attn", &a.Parallel)
@@ -43,8 +52,9 @@ func readFalcon(f *fields) Arch {
 	a.SharedNorm = a.Parallel && norms != 2
 	f.optional("layer_norm_epsilon", &a.Epsilon)
 	f.optional("tie_word_embeddings", &a.Tied)
-	a.Rotary = f.rotary(s.HeadDim, 10000, 1)
+	a.Rotary = f.rotaryWhole(s.HeadDim)
 	f.only("alibi", "false")
+	f.only("apply_residual_connection_post_layernorm", "false")
 	return a
 }
 

@@ -16,28 +16,43 @@ func llamaFamily() *family {
 	}
 }
 
-// readLlama also reads ReluLLaMA (relu), ProSparse (fatrelu), and Bamboo and TurboSparse, whose
-// model_type implies relu of both the gate and the up row.
+// readLlama also reads Mistral, ReluLLaMA (relu), ProSparse (fatrelu), and Bamboo and TurboSparse,
+// whose model_type implies relu of both the gate and the up row. The fields that a model_type of
+// this family does not have are ignored, as the reference implementation does.
 func readLlama(f *fields) Arch {
 	a := Arch{Epsilon: 1e-6, RMSNorm: true, FinalNorm: true,
 		Activation: f.activation("hidden_act", "silu")}
 	s := &a.Shape
+	var kind string
+	f.optional("model_type", &kind)
+	mistral := kind == "mistral" || kind == "bamboo"
+	positions := 2048
+	if mistral {
+		positions = 4096 * 32
+	}
 	f.optional("head_dim", &s.HeadDim)
-	f.shape(&a, 3, "intermediate_size", 2048)
+	f.shape(&a, 3, "intermediate_size", positions)
+	if _, there := f.object["num_key_value_heads"]; mistral && !there {
+		s.KVHeads = 8
+	}
 	f.optional("num_key_value_heads", &s.KVHeads)
 	f.optional("rms_norm_eps", &a.Epsilon)
 	f.optional("tie_word_embeddings", &a.Tied)
-	f.optional("attention_bias", &a.AttnBias)
-	a.OutBias = a.AttnBias
-	f.optional("mlp_bias", &a.FFNBias)
-	f.optional("sliding_window", &a.Window)
-	a.Rotary = f.rotary(s.HeadDim, 10000, 1)
+	if mistral {
+		a.Window = f.windowSize(4096)
+		f.unused("attention_bias", "type "+kind, "false")
+		f.unused("mlp_bias", "type "+kind, "false")
+	} else {
+		f.unused("sliding_window", "type "+kind)
+		f.optional("attention_bias", &a.AttnBias)
+		a.OutBias = a.AttnBias
+		f.optional("mlp_bias", &a.FFNBias)
+	}
+	a.Rotary = f.rotaryWhole(s.HeadDim)
 	// Where the long factors begin depends on the version of the reference implementation.
 	if !slices.Equal(a.Rotary.Short, a.Rotary.Long) {
 		f.refuse("rope_scaling", compact(f.object["rope_scaling"].JSON))
 	}
-	var kind string
-	f.optional("model_type", &kind)
 	if kind == "bamboo" && a.Activation.Kind == ReLU {
 		a.Activation.Kind = DReLU
 	}

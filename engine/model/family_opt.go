@@ -32,6 +32,8 @@ func readOPT(f *fields) Arch {
 	f.optional("enable_bias", &bias)
 	a.AttnBias, a.OutBias, a.FFNBias = bias, bias, bias
 	f.only("layer_norm_elementwise_affine", "true")
+	f.only("learned_embeddings", "true") // Galactica: what this family computes
+	f.only("scale_embeddings", "false")
 	f.only("num_key_value_heads", strconv.Itoa(a.Shape.Heads))
 	return a
 }

@@ -8,7 +8,7 @@ func phiFamily() *family {
 		name: Phi, title: "Phi", modelTypes: []string{"phi"},
 		classes: []string{"PhiForCausalLM", "PhiModel"},
 		read:    readPhi, names: phiNames,
-		always: parallel | sharedNorm, sometimes: headBias,
+		always: parallel | sharedNorm, sometimes: headBias | qkNorm,
 	}
 }
 
@@ -20,8 +20,8 @@ func readPhi(f *fields) Arch {
 	f.optional("num_key_value_heads", &a.Shape.KVHeads)
 	f.optional("layer_norm_eps", &a.Epsilon)
 	f.optional("tie_word_embeddings", &a.Tied)
-	f.only("qk_layernorm", "false") // the reference implementation cannot run it
-	a.Rotary = f.rotary(a.Shape.HeadDim, 10000, 0.5)
+	f.optional("qk_layernorm", &a.QKNorm)
+	a.Rotary = f.rotary(a.Shape.HeadDim, defaultTheta, 0.5)
 	return a
 }
 
@@ -31,6 +31,7 @@ func phiNames(*Arch) naming {
 		embed: "embed_tokens", finalNorm: "final_layernorm", head: "lm_head",
 		attnNorm: "input_layernorm",
 		q:        "self_attn.q_proj", k: "self_attn.k_proj", v: "self_attn.v_proj",
+		qNorm: "self_attn.q_layernorm", kNorm: "self_attn.k_layernorm",
 		out: "self_attn.dense",
 		up:  "mlp.fc1", down: "mlp.fc2",
 		relics: []string{"self_attn.rotary_emb.inv_freq"},

@@ -32,7 +32,7 @@ func (f *fields) qwen(headDim int) Arch {
 	f.optional("rms_norm_eps", &a.Epsilon)
 	f.optional("tie_word_embeddings", &a.Tied)
 	f.only("use_mrope", "false")
-	a.Rotary = f.rotary(s.HeadDim, 10000, 1)
+	a.Rotary = f.rotaryWhole(s.HeadDim)
 	// Published files name a window of 32,768 and more that is not used.
 	use, window, first := false, f.windowSize(4096), 28
 	f.optional("use_sliding_window", &use)

@@ -24,6 +24,10 @@ type Image struct {
 	Origin        string // "huggingface", or how the weights were synthesised
 	TokenizerJSON []byte // text form of the tokenizer; empty when the image has none
 	TokenizerHash string // SHA-256 in hex; empty for an image without a tokenizer
+	// Ends are the ids that end a text, ascending, beside the tokenizer's own.
+	Ends []uint32
+	// Ignored are the fields of config.json that packing ignored because the user said so.
+	Ignored []string
 
 	file   *checkpoint.File
 	hashes *hashes // nil in an image without them
@@ -84,8 +88,8 @@ func newImage(path string, file *checkpoint.File) (*Image, error) {
 	img := &Image{
 		Path: path, Name: f.name, Arch: f.arch, Shape: f.arch.Shape, Precision: f.precision,
 		Activation: f.arch.Activation.String(), DType: f.precision.Bundles.String(), Hash: f.source,
-		Origin: f.origin,
-		file:   file, hashes: hashes, stride: f.stride, base: make([]int64, f.arch.Shape.Layers),
+		Origin: f.origin, Ends: f.ends, Ignored: f.ignored,
+		file: file, hashes: hashes, stride: f.stride, base: make([]int64, f.arch.Shape.Layers),
 	}
 	if len(f.tokenizer) > 0 {
 		img.TokenizerJSON, img.TokenizerHash = f.tokenizer, digest(f.tokenizer)

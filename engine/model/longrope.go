@@ -27,24 +27,20 @@ func (r Rotary) checkLongRope() error {
 	return nil
 }
 
-// longFactors are the fields of rope_scaling that only LongRoPE has.
-type longFactors struct {
-	Short     []float64 `json:"short_factor"`
-	Long      []float64 `json:"long_factor"`
-	Attention float64   `json:"attention_factor"`
-}
-
-// longRope reads the rotary factors of Phi-3. original and factor are fields of rope_scaling; the
-// ratio of the two numbers of positions in config.json wins over factor, as in the reference
-// implementation.
-func (f *fields) longRope(r *Rotary, original int, factor float64, scaling longFactors) {
-	positions := 0
+// longRope reads the rotary factors of Phi-3 from an object in config.json. The ratio of the two
+// numbers of positions beside the object wins over its factor, as in the reference implementation.
+func (f *fields) longRope(r *Rotary, in *fields) {
+	factor, original, positions := 0.0, 0, 0
+	in.want("short_factor", &r.Short)
+	in.want("long_factor", &r.Long)
+	in.optional("attention_factor", &r.Scale)
+	in.optional("factor", &factor)
+	in.optional("original_max_position_embeddings", &original)
 	f.optional("max_position_embeddings", &positions)
 	if f.optional("original_max_position_embeddings", &original) && original > 0 {
 		factor = float64(positions) / float64(original)
 	}
-	r.Short, r.Long, r.Original, r.Scale = scaling.Short, scaling.Long, original,
-		scaling.Attention
+	r.Original = original
 	if r.Scale == 0 && factor > 1 && original > 1 {
 		r.Scale = math.Sqrt(1 + math.Log(factor)/math.Log(float64(original)))
 	}

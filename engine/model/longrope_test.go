@@ -54,7 +54,7 @@ func TestLongRope(t *testing.T) {
 		t.Errorf("attention_factor 1.25 is read as %v, %v", c.Arch.Rotary.Size(), err)
 	}
 	for scaling, want := range map[string]string{
-		`"type":"longrope","short_factor":[1,2,3]`:                            "0 long factors",
+		`"type":"longrope","short_factor":[1,2,3]`:                            "rope_scaling.long_factor",
 		`"type":"longrope","short_factor":[1,2],"long_factor":[1,2,3]`:        "2 short",
 		`"type":"longrope","short_factor":[1,0,1],"long_factor":[1,2,3]`:      "above 0",
 		`"type":"longrope","attention_factor":-1,` + factors:                  "times -1",

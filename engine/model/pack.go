@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"github.com/windrow-sim/windrow/engine/checkpoint"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/kernels/ref"
 )
@@ -23,6 +22,9 @@ type PackOptions struct {
 	Format *ref.Format
 	// IgnoreIndex reads every safetensors file of the folder, whatever the index lists.
 	IgnoreIndex bool
+	// IgnoreKeys are fields of config.json, OBJECT.FIELD for one in an object, that are not known
+	// and change nothing of what the model computes.
+	IgnoreKeys []string
 	// Stride is the distance between records; 0 means the size of a record. 4096 makes the 3,072 B
 	// records of OPT-125M readable one by one with direct I/O, for a third more flash.
 	Stride units.Bytes
@@ -43,6 +45,8 @@ type PackReport struct {
 	Resident     units.Bytes // of the tensors that are always in memory
 	Bundles      units.Bytes // of the records, padding included
 	SourceSHA256 string
+	Ends         []uint32 // ids that end a text, beside the tokenizer's own
+	Ignored      []string // fields of config.json that PackOptions.IgnoreKeys named
 	Notes        []string // notes on irregularities of the folder, in whole sentences
 }
 
@@ -51,7 +55,7 @@ type PackReport struct {
 // when it is complete. When packing fails or ctx ends, nothing is left and an older image at out
 // stays.
 func Pack(ctx context.Context, dir, out string, opt PackOptions) (*PackReport, error) {
-	src, err := openSource(ctx, dir, checkpoint.FolderOptions{IgnoreIndex: opt.IgnoreIndex})
+	src, err := openSource(ctx, dir, opt)
 	if err != nil {
 		return nil, err
 	}
@@ -61,6 +65,7 @@ func Pack(ctx context.Context, dir, out string, opt PackOptions) (*PackReport, e
 		return nil, err
 	}
 	f := facts{name: opt.Name, origin: "huggingface", tokenizer: opt.Tokenizer,
+		ends: src.config.Ends, ignored: src.config.Ignored,
 		arch: src.config.Arch, precision: precision, stride: int(opt.Stride), hashed: true}
 	if f.name == "" {
 		if f.name, err = folderName(dir); err != nil {
@@ -94,7 +99,7 @@ func Pack(ctx context.Context, dir, out string, opt PackOptions) (*PackReport, e
 		Path: out, Name: f.name, Arch: f.arch, Precision: f.precision,
 		Record: units.Bytes(f.record()), Bytes: units.Bytes(img.file.Size()),
 		Resident: img.ResidentBytes(), Bundles: img.BundleBytes(),
-		SourceSHA256: f.source, Notes: src.notes,
+		SourceSHA256: f.source, Ends: f.ends, Ignored: f.ignored, Notes: src.notes,
 	}, nil
 }
 
@@ -147,7 +152,7 @@ func (f *sourceFiller) bundles(ctx context.Context, layer int, emit func([]byte)
 // of its records without padding. The bits are those of Pack's image, by the same code, with the
 // weights' own types.
 func LoadFolder(ctx context.Context, dir string) (*Weights, [][]byte, Config, error) {
-	src, err := openSource(ctx, dir, checkpoint.FolderOptions{})
+	src, err := openSource(ctx, dir, PackOptions{})
 	if err != nil {
 		return nil, nil, Config{}, err
 	}

@@ -25,20 +25,41 @@ type source struct {
 
 // openSource opens a folder and demands exactly the tensors of the model that its config.json
 // describes.
-func openSource(ctx context.Context, dir string, opt checkpoint.FolderOptions) (*source, error) {
-	folder, err := checkpoint.OpenModel(ctx, dir, opt)
+func openSource(ctx context.Context, dir string, opt PackOptions) (*source, error) {
+	folder, err := checkpoint.OpenModel(ctx, dir,
+		checkpoint.FolderOptions{IgnoreIndex: opt.IgnoreIndex})
 	if err != nil {
 		return nil, err
 	}
 	s := &source{folder: folder, names: map[string]string{}, notes: folder.Notes()}
-	if s.config, err = parseConfig(folder.Config()); err == nil {
+	s.config, err = parseConfig(folder.Config(), configOptions{opt.IgnoreKeys, folder.Tensor})
+	if err == nil {
+		s.notes = append(s.notes, s.config.notes...)
 		err = s.bind()
+	}
+	if err == nil {
+		err = s.ends()
 	}
 	if err != nil {
 		folder.Close()
 		return nil, fmt.Errorf("model: %s: %w", dir, err)
 	}
 	return s, nil
+}
+
+// ends reads the ids that end a text: those of config.json and of generation_config.json together.
+func (s *source) ends() error {
+	for _, from := range []struct {
+		file   string
+		object checkpoint.Object
+	}{{"config.json", s.folder.Config()}, {"generation_config.json", s.folder.Generation()}} {
+		ids, notes, err := endIDs(from.object, from.file, s.config.Arch.Shape.Vocab)
+		if err != nil {
+			return err
+		}
+		s.config.Ends, s.notes = union(s.config.Ends, ids), append(s.notes, notes...)
+	}
+	return nil
 }
 
 // used lists the needed tensors with their shapes, by name without prefix.

@@ -140,6 +140,9 @@ func (s *Session) Options(n int, sampling engine.Sampling, chunk int) engine.Gen
 	if id, ok := s.Tokenizer.EOS(); ok {
 		opt.Stop[id] = true
 	}
+	for _, id := range s.Image.Ends {
+		opt.Stop[id] = true
+	}
 	return opt
 }
 

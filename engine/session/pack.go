@@ -19,12 +19,15 @@ import (
 
 // PackConfig says of what to make a flash image.
 type PackConfig struct {
-	Source       string // Hugging Face folder, or GGUF file
-	Out          string // image to write
-	Name         string // of the model; "" = the source's
-	Dtype        string // f16, bf16, f32, q8 or q4; "" = as the weights are stored
-	Tokenizer    string // folder or GGUF file; "" = Source
-	IgnoreIndex  bool   // take every weights file of the folder, whatever its index says
+	Source      string // Hugging Face folder, or GGUF file
+	Out         string // image to write
+	Name        string // of the model; "" = the source's
+	Dtype       string // f16, bf16, f32, q8 or q4; "" = as the weights are stored
+	Tokenizer   string // folder or GGUF file; "" = Source
+	IgnoreIndex bool   // take every weights file of the folder, whatever its index says
+	// IgnoreKey are fields of config.json that are not known, and change nothing of what the model
+	// computes.
+	IgnoreKey    []string
 	RecordStride units.Bytes
 	Tell         tell.Tell
 }
@@ -53,7 +56,7 @@ func Pack(ctx context.Context, cfg PackConfig) (*model.PackReport, error) {
 		return nil, err
 	}
 	opt := model.PackOptions{Name: cfg.Name, Tokenizer: text, IgnoreIndex: cfg.IgnoreIndex,
-		Stride: cfg.RecordStride}
+		IgnoreKeys: cfg.IgnoreKey, Stride: cfg.RecordStride}
 	if opt.Name == "" {
 		opt.Name = filepath.Base(filepath.Clean(cfg.Source))
 		if isGGUF(cfg.Source) {

@@ -91,7 +91,7 @@ var allowed = map[string][]string{
 	"engine/checkpoint/gguf":  {"engine/checkpoint/internal/tensor", "kernels/ref"},
 	"engine/checkpoint/torch": {"engine/checkpoint/internal/tensor"},
 	"engine/tokenizer":        {"internal/input", "internal/refusal"},
-	"engine/model": {"internal/units", "internal/rng", "engine/checkpoint",
+	"engine/model": {"internal/refusal", "internal/units", "internal/rng", "engine/checkpoint",
 		"internal/decisions/layout", "kernels/ref", "internal/decisions/memory"},
 	"engine": {"internal/mask", "internal/units", "internal/rng", "internal/decisions/policy",
 		"internal/decisions/layout", "engine/flashio", "engine/model", "kernels/ref",

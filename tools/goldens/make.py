@@ -1,10 +1,15 @@
 """Makes the tiny checkpoints of engine/testdata/families and what transformers computes with them.
 
-    pip install -r requirements.txt
+    pip install -r requirements-4.46.txt
     python make.py ../../engine/testdata/families [NAME...]
 
-Without names it makes every checkpoint that the installed transformers has a class for. Those of NEWER are made with 4.57.6
-(requirements-4.57.txt), the others with 4.46.3. config.json names the version.
+The installed version of transformers decides what is made, all of it without names:
+
+    4.46 (requirements-4.46.txt)  the checkpoints of CASES
+    4.57 (requirements-4.57.txt)  those of NEWER, which 4.46 has no class for, or computes wrongly
+    5    (requirements-5.txt)     all of them again, as NAME-t5, with the generation_config.json that it saves
+
+`make goldens-fixtures` does all three. config.json and the metadata of golden.safetensors name the versions.
 
 Each folder is saved by transformers itself; golden.safetensors holds two prompts (ids_0, ids_1) and their logits in float32. The weights
 are random, with biases and norms too, so that a forward pass which leaves one out is caught. Two activation functions are not part of
@@ -24,6 +29,8 @@ from transformers import (
     PersimmonConfig, PersimmonForCausalLM, PhiConfig, PhiForCausalLM,
 )
 
+VERSION = tuple(map(int, transformers.__version__.split(".")[:2]))
+SINCE_5 = VERSION >= (5, 0)
 VOCAB = 96
 PROMPTS = (12, 17)
 
@@ -49,7 +56,7 @@ def opt(**more):
 
 
 def llama(cls=LlamaForCausalLM, config=LlamaConfig, **more):
-    return cls, config(**{**dict(
+    return cls, lambda: config(**{**dict(
         vocab_size=VOCAB, hidden_size=32, num_hidden_layers=3, intermediate_size=64, num_attention_heads=4, num_key_value_heads=2,
         max_position_embeddings=40, rms_norm_eps=1e-5, tie_word_embeddings=False, pad_token_id=None), **more})
 
@@ -100,7 +107,11 @@ def phi3(long_rope=None, **more):
 
 MISTRAL = dict(cls=MistralForCausalLM, config=MistralConfig)
 
-# name -> (model, options of saving)
+# The names of Falcon's fields before transformers had the family.
+REFINED_WEB = {"num_attention_heads": "n_head", "num_hidden_layers": "n_layer", "num_kv_heads": "n_head_kv"}
+
+# name -> (model, options of saving). before_5: transformers 5 cannot make it, or nothing new would come of it. keys are written into
+# config.json before transformers computes the logits, renamed and drop change it afterwards.
 CASES = {
     "opt": (opt(), {}),
     "opt-f16-sharded": (opt(), dict(dtype=torch.float16, max_shard_size="40KB")),
@@ -108,11 +119,14 @@ CASES = {
     "opt-no-bias": (opt(enable_bias=False), {}),
     "opt-bin": (opt(), dict(dtype=torch.float16, safe_serialization=False)),
     "opt-bin-sharded": (opt(), dict(dtype=torch.bfloat16, safe_serialization=False, max_shard_size="40KB")),
+    "opt-galactica": (opt(num_hidden_layers=1, enable_bias=False, activation_function="gelu"), dict(
+        before_5=True, keys={"learned_embeddings": True, "scale_embeddings": False})),
     "llama": (llama(), {}),
+    "llama-unused-window": (llama(num_hidden_layers=1), dict(before_5=True, keys={"sliding_window": 5})),
     "llama-relu": (llama(hidden_act="relu"), dict(dtype=torch.float16)),
     "llama-bf16": (llama(), dict(dtype=torch.bfloat16)),
     "llama-tied-bias": (llama(tie_word_embeddings=True, attention_bias=True, mlp_bias=True, hidden_act="relu"), {}),
-    "llama-head-size": (llama(head_dim=14, num_attention_heads=3, num_key_value_heads=1), {}),
+    "llama-head-size": (llama(head_dim=14, num_attention_heads=3, num_key_value_heads=1), dict(before_5=True)),
     "llama-no-kv-heads": (llama(num_key_value_heads=4), dict(drop=["num_key_value_heads"])),
     "llama-linear-rope": (llama(rope_scaling={"rope_type": "linear", "factor": 4.0}, rope_theta=500.0), {}),
     "llama-llama3-rope": (llama(rope_theta=50.0, rope_scaling={
@@ -124,12 +138,17 @@ CASES = {
     "llama-fatrelu": (llama(), dict(fatrelu=0.05)),
     "mistral": (llama(**MISTRAL, head_dim=8, sliding_window=None), {}),
     "mistral-window": (llama(**MISTRAL, head_dim=8, sliding_window=5), {}),
+    "mistral-unused-bias": (llama(**MISTRAL, head_dim=8, num_hidden_layers=1), dict(
+        before_5=True, keys={"attention_bias": True, "mlp_bias": True}, drop=["sliding_window"])),
     "mistral-drelu": (llama(**MISTRAL, head_dim=8, sliding_window=None), dict(drelu=True)),
     "falcon-7b": (falcon(), {}),
     "falcon-7b-relu": (falcon(activation="relu"), dict(dtype=torch.bfloat16)),
     "falcon-40b": (falcon(new_decoder_architecture=True, num_kv_heads=2), {}),
     "falcon-one-norm": (falcon(new_decoder_architecture=True, num_kv_heads=2, num_ln_in_parallel_attn=1, activation="relu"), {}),
     "falcon-rw": (falcon(multi_query=False, parallel_attn=False, bias=True), {}),
+    "falcon-published": (falcon(num_hidden_layers=1), dict(before_5=True, keys={"apply_residual_connection_post_layernorm": False})),
+    "falcon-refinedweb": (falcon(num_hidden_layers=1, new_decoder_architecture=True, num_kv_heads=2), dict(
+        before_5=True, renamed=REFINED_WEB, drop=["new_decoder_architecture", "num_ln_in_parallel_attn"])),
     "persimmon": (persimmon(), {}),
     "persimmon-plain": (persimmon(qk_layernorm=False, partial_rotary_factor=0.25), dict(dtype=torch.float16)),
     "phi": (phi(), {}),
@@ -156,6 +175,7 @@ NEWER = {
     "gemma3-untied": lambda: (gemma(3, num_hidden_layers=2, tie_word_embeddings=False, hidden_activation="relu",
                                     final_logit_softcapping=4.0), dict(dtype=torch.bfloat16)),
     "gemma3-full": lambda: (gemma(3, num_hidden_layers=2, layer_types=["full_attention"] * 2), dict(dtype=torch.float16)),
+    "phi-qk-norm": lambda: (phi(qk_layernorm=True, hidden_act="relu"), {}),
     "qwen2-window": lambda: (qwen(2, use_sliding_window=True, sliding_window=5, max_window_layers=1), {}),
     "qwen3": lambda: (qwen(3, head_dim=10), {}),
     "qwen3-bias": lambda: (qwen(3, attention_bias=True, tie_word_embeddings=True, hidden_act="relu"), {}),
@@ -180,8 +200,12 @@ def edit(path, change):
     path.write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
 
 
-def make(out, name, cls, config, dtype=torch.float32, fatrelu=None, drelu=False, drop=(), **save):
+def make(out, name, cls, config, dtype=torch.float32, fatrelu=None, drelu=False, drop=(), before_5=False,
+         keys=None, renamed=None, **save):
+    if callable(config):
+        config = config()
     torch.manual_seed(sum(map(ord, name)))
+    name += "-t5" if SINCE_5 else ""
     config._attn_implementation = "eager"
     model = cls(config).eval()
     randomise(model)
@@ -189,9 +213,11 @@ def make(out, name, cls, config, dtype=torch.float32, fatrelu=None, drelu=False,
     folder = out / name
     shutil.rmtree(folder, ignore_errors=True)
     model.save_pretrained(folder, **save)
-    (folder / "generation_config.json").unlink(missing_ok=True)
+    if not SINCE_5:
+        (folder / "generation_config.json").unlink(missing_ok=True)
+    edit(folder / "config.json", lambda config: config.update(keys or {}))
     # Loaded anew: a model cast to 16 bits would have lost bits of its rotary frequencies too.
-    model = cls.from_pretrained(folder, torch_dtype=torch.float32, attn_implementation="eager").eval()
+    model = cls.from_pretrained(folder, attn_implementation="eager", **{"dtype" if SINCE_5 else "torch_dtype": torch.float32}).eval()
     for module in model.modules():
         if fatrelu is not None and hasattr(module, "act_fn"):
             module.act_fn = FATReLU(fatrelu)
@@ -203,15 +229,19 @@ def make(out, name, cls, config, dtype=torch.float32, fatrelu=None, drelu=False,
         with torch.no_grad():
             logits = model(ids).logits[0].float().contiguous()
         tensors[f"ids_{i}"], tensors[f"logits_{i}"] = ids[0].to(torch.int32).contiguous(), logits
-    save_file(tensors, folder / "golden.safetensors")
+    save_file(tensors, folder / "golden.safetensors", metadata={"transformers": transformers.__version__, "torch": torch.__version__.split("+")[0]})
 
     def change(config):
         if fatrelu is not None:
             config.update(model_type="sparsellama", architectures=["SparseLlamaForCausalLM"], hidden_act="fatrelu", hidden_act_param=fatrelu)
         if drelu:
             config.update(model_type="bamboo", architectures=["BambooForCausalLM"], hidden_act="relu")
+        if renamed:
+            config.update(model_type="RefinedWeb", architectures=["RWForCausalLM"])
+            for key, old in renamed.items():
+                config[old] = config.pop(key)
         for key in drop:
-            del config[key]
+            config.pop(key, None)
     edit(folder / "config.json", change)
     size = sum(f.stat().st_size for f in folder.iterdir())
     print(f"{name}: {size >> 10} KiB")
@@ -221,8 +251,13 @@ def make(out, name, cls, config, dtype=torch.float32, fatrelu=None, drelu=False,
 def main():
     out, names = Path(sys.argv[1]), sys.argv[2:]
     out.mkdir(parents=True, exist_ok=True)
-    newer = tuple(map(int, transformers.__version__.split(".")[:2])) >= (4, 57)
-    cases = {name: case() for name, case in NEWER.items()} if newer else CASES
+    transformers.utils.logging.disable_progress_bar()
+    cases = dict(CASES)
+    if VERSION >= (4, 57):
+        newer = {name: case() for name, case in NEWER.items()}
+        cases = {**cases, **newer} if SINCE_5 else newer
+    if SINCE_5:  # which saves safetensors alone
+        cases = {name: case for name, case in cases.items() if not {"before_5", "safe_serialization"} & set(case[1])}
     for name in names or cases:
         (cls, config), options = cases[name]
         make(out, name, cls, config, **options)

@@ -37,6 +37,9 @@ func packCommand(e *env) *cli.Command {
 			shared("tokenizer"),
 			&cli.BoolFlag{Name: "ignore-index", Usage: "take every weights file of the folder, " +
 				"whatever its index says"},
+			&cli.StringSliceFlag{Name: "ignore-key", Usage: "take a model with the field `NAME` " +
+				"in config.json, which windrow does not know; say so of fields that change " +
+				"nothing. OBJECT.NAME for one inside an object. May be repeated"},
 			&cli.StringFlag{Name: "record-stride", Usage: "`SIZE` between records, for example " +
 				"4KiB",
 				DefaultText: "no padding"},
@@ -54,7 +57,7 @@ func (e *env) pack(c *cli.Context) error {
 	}
 	cfg := session.PackConfig{Source: c.Args().First(), Out: c.String("out"),
 		Name: c.String("name"), Dtype: c.String("dtype"), Tokenizer: c.String("tokenizer"),
-		IgnoreIndex: c.Bool("ignore-index")}
+		IgnoreIndex: c.Bool("ignore-index"), IgnoreKey: c.StringSlice("ignore-key")}
 	if err := sizeFlag(c, "record-stride", &cfg.RecordStride); err != nil {
 		return err
 	}
@@ -72,6 +75,9 @@ func (e *env) pack(c *cli.Context) error {
 		r.Bundles)
 	d.Notes = r.Notes
 	d.Fact("precision", "%v in memory, %v on flash", r.Precision.Resident, r.Precision.Bundles)
+	if len(r.Ignored) > 0 {
+		d.Fact("ignored", "%s of config.json", strings.Join(r.Ignored, ", "))
+	}
 	d.Result = map[string]any{
 		"path": r.Path, "model": r.Name, "family": r.Arch.Family,
 		"activation": r.Arch.Activation.String(), "shape": r.Arch.Shape,
@@ -79,6 +85,8 @@ func (e *env) pack(c *cli.Context) error {
 		"bytes": r.Bytes, "resident_bytes": int64(r.Resident),
 		"bundle_bytes": int64(r.Bundles), "record_bytes": int64(r.Record),
 		"source_sha256": r.SourceSHA256,
+		"eos_token_ids": append([]uint32{}, r.Ends...), // [], not null
+		"ignored_keys":  append([]string{}, r.Ignored...),
 	}
 	return e.put(c, d)
 }
