@@ -150,7 +150,7 @@ var allowed = map[string][]string{
 		"traces"},
 
 	"sim/sweep": {"internal/bounds", "internal/input", "internal/output", "internal/document",
-		"internal/mask", "internal/units", "internal/ioengine",
+		"internal/mask", "internal/units", "internal/ioengine", "internal/plain",
 		"internal/rng",
 		"internal/nearest",
 		"internal/decisions/policy", "internal/decisions/layout", "devicemodels",
@@ -206,7 +206,7 @@ var allowed = map[string][]string{
 	// The drivers that this program brings.
 	"cmd/windrow/devices": {"engine/cuda", "engine/model", "engine/session", "internal/units",
 		"kernels/cuda", "kernels/metal"},
-	"cmd/windrow/report": {"internal/document", "internal/units", "traces", "traces/compare"},
+	"cmd/windrow/report": {"internal/document", "internal/plain", "internal/units", "traces", "traces/compare"},
 }
 
 // homes says where each library may be imported. One library, one place.

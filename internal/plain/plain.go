@@ -2,33 +2,53 @@
 // hold a terminal's control sequences, bytes that are not UTF-8, or a spreadsheet's formula. It is
 // a leaf.
 //
-//	Text  prose of several lines, for a terminal
-//	Line  a name or a cell on one line, for a terminal, a table or a document
-//	JSON  a JSON text, for a terminal
-//	Word  a word as a shell reads it
-//	Cell  a cell of a CSV that a spreadsheet does not take for a formula
+//	Text   prose as a model writes it
+//	Line   a name or a cell on one line
+//	Lines  a message of several lines with names in it
+//	JSON   a JSON text
+//	Word   a word as a shell reads it
+//	Cell   a cell of a CSV that a spreadsheet does not take for a formula
 //
-// What cannot be shown becomes an escape of Go: \x1b, \u202e. A backslash of such a text is
+// What cannot be shown becomes an escape of Go: \x1b, \u202e. A backslash of such a line or cell is
 // doubled, so that two names are never shown alike. Every other text is returned as it is, and so
-// is a text that has been through one of the functions before.
+// is a text that has been through the same function before.
 package plain
 
 import (
+	"bytes"
 	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 )
 
-// Text escapes control characters other than tabs and newlines, and bytes that are not UTF-8.
-func Text(s string) string { return escape(s, func(r rune) bool { return r != '\n' && bad(r) }) }
+// Text escapes control characters other than tabs and newlines, and bytes that are not UTF-8. It
+// doubles no backslash: pieces of a text give the pieces of its form.
+func Text(s string) string {
+	return escape(s, `\`, func(r rune) bool { return unicode.IsControl(r) && !spacing(r) })
+}
 
 // Line escapes what Text does, newlines and other breaks of lines, tabs, and characters that turn
 // the direction of the text behind them or cannot be seen.
-func Line(s string) string { return escape(s, hidden) }
+func Line(s string) string { return escape(s, doubled, hidden) }
 
-// bad reports control characters that a terminal acts on. A tab only moves on.
-func bad(r rune) bool { return unicode.IsControl(r) && r != '\t' }
+// Lines is Line for every line of a text.
+func Lines(s string) string {
+	if clean(s, func(r rune) bool { return r != '\n' && hidden(r) }) {
+		return s
+	}
+	lines := strings.Split(s, "\n")
+	for i := range lines {
+		lines[i] = Line(lines[i])
+	}
+	return strings.Join(lines, "\n")
+}
+
+// spacing reports the control characters that a text is laid out with.
+func spacing(r rune) bool { return r == '\n' || r == '\t' }
+
+// doubled is a backslash of a text in which others begin escapes.
+const doubled = `\\`
 
 // hidden reports characters that a line cannot show as they are.
 func hidden(r rune) bool {
@@ -39,7 +59,8 @@ func hidden(r rune) bool {
 	return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)
 }
 
-func escape(s string, is func(rune) bool) string {
+// escape escapes the characters of a kind, and writes backslashes as they are given.
+func escape(s, backslash string, is func(rune) bool) string {
 	if clean(s, is) {
 		return s
 	}
@@ -50,7 +71,7 @@ func escape(s string, is func(rune) bool) string {
 		case r == utf8.RuneError && size == 1, r < utf8.RuneSelf && is(r):
 			b.WriteString(byteEscape(s[0]))
 		case r == '\\':
-			b.WriteString(`\\`)
+			b.WriteString(backslash)
 		case is(r):
 			b.WriteString(`\u` + hex(uint64(r), 4))
 		default:
@@ -90,7 +111,7 @@ func hex(n uint64, digits int) string {
 // text keeps its meaning, because they can only stand inside its strings.
 func JSON(text []byte) []byte {
 	loud := func(r rune) bool { return r >= 0x7f && hidden(r) }
-	if strings.IndexFunc(string(text), loud) < 0 {
+	if bytes.IndexFunc(text, loud) < 0 {
 		return text
 	}
 	var b strings.Builder
@@ -109,7 +130,7 @@ func JSON(text []byte) []byte {
 func Word(word string) string {
 	switch {
 	case !clean(word, hidden):
-		return "$'" + strings.ReplaceAll(escape(word, hidden), "'", `\'`) + "'"
+		return "$'" + strings.ReplaceAll(escape(word, doubled, hidden), "'", `\'`) + "'"
 	case word != "" && !strings.ContainsAny(word, " \t\n\"'\\$`*?[]{}()<>|&;#~!"):
 		return word
 	case strings.Contains(word, "'") && !strings.ContainsAny(word, "\"\\$`!"):
@@ -118,11 +139,13 @@ func Word(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// Cell returns a cell of a CSV. A text that a spreadsheet would take for a formula begins with a
-// quote, which makes it text there. Numbers stay as they are.
+// Cell returns a cell of a CSV, whose writer quotes tabs and newlines. A text that a spreadsheet
+// would take for a formula begins with a quote, which makes it text there. Numbers stay as they
+// are.
 func Cell(s string) string {
-	s = Line(s)
-	if s == "" || !strings.ContainsRune("=+-@", rune(s[0])) || s == "-" {
+	s = escape(s, doubled, func(r rune) bool { return hidden(r) && !spacing(r) })
+	start := strings.TrimLeft(s, " \t\n")
+	if start == "" || !strings.ContainsRune("=+-@", rune(start[0])) || start == "-" {
 		return s
 	}
 	if _, err := strconv.ParseFloat(s, 64); err == nil {

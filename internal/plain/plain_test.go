@@ -20,7 +20,7 @@ func TestEscapes(t *testing.T) {
 		{"\x07\x00\x7f", `\x07\x00\x7f`, `\x07\x00\x7f`},
 		{"\u009b31m", `\u009b31m`, `\u009b31m`}, // CSI in one character
 		{"caf\xe9", `caf\xe9`, `caf\xe9`},
-		{`a\` + "\x1b", `a\\\x1b`, `a\\\x1b`},
+		{`a\` + "\x1b", `a\\x1b`, `a\\\x1b`},
 		{`a\x1b`, `a\x1b`, `a\x1b`},
 		{"a\u202egpj.exe", "a\u202egpj.exe", `a\u202egpj.exe`},
 		{"a\u2028b\ufeff", "a\u2028b\ufeff", `a\u2028b\ufeff`},
@@ -32,6 +32,10 @@ func TestEscapes(t *testing.T) {
 		if got := Line(c.in); got != c.line {
 			t.Errorf("Line(%q) = %q, want %q", c.in, got, c.line)
 		}
+		if got, want := Lines(c.in+"\n"+c.in), Lines(c.in)+"\n"+Lines(c.in); got != want ||
+			!strings.Contains(c.in, "\n") && Lines(c.in) != c.line {
+			t.Errorf("Lines(%q) = %q", c.in, got)
+		}
 	}
 }
 
@@ -39,7 +43,8 @@ func TestCell(t *testing.T) {
 	for in, want := range map[string]string{
 		"=1+1": "'=1+1", "@SUM(A1)": "'@SUM(A1)", "+1 555": "'+1 555", "-2+3": "'-2+3",
 		"-2.5": "-2.5", "+1e-9": "+1e-9", "-inf": "-inf", "-": "-", "": "", "a=b": "a=b",
-		"\t=1": `\t=1`, "\r=1": `\r=1`, "≤ 3": "≤ 3", "'=1": "'=1",
+		"\t=1": "'\t=1", " =1": "' =1", "\n@a": "'\n@a", "\r=1": `\r=1`, "a\nb\x1b": "a\nb\\x1b",
+		"\u202e=1": `\u202e=1`, "≤ 3": "≤ 3", "'=1": "'=1",
 	} {
 		if got := Cell(in); got != want {
 			t.Errorf("Cell(%q) = %q, want %q", in, got, want)
@@ -91,11 +96,13 @@ func FuzzPlain(f *testing.F) {
 				t.Fatalf("%q of %q is not UTF-8", shown, s)
 			}
 		}
-		if strings.IndexFunc(strings.ReplaceAll(text, "\n", ""), bad) >= 0 ||
-			strings.IndexFunc(line+cell+Word(s), unicode.IsControl) >= 0 {
+		control := func(r rune) bool { return unicode.IsControl(r) && !spacing(r) }
+		if strings.IndexFunc(text+cell, control) >= 0 || strings.IndexFunc(line+Word(s)+
+			strings.ReplaceAll(Lines(s), "\n", ""), unicode.IsControl) >= 0 {
 			t.Fatalf("%q, %q, %q of %q", text, line, cell, s)
 		}
-		if Text(text) != text || Line(line) != line || Cell(cell) != cell {
+		if Text(text) != text || Line(line) != line || Cell(cell) != cell ||
+			Lines(Lines(s)) != Lines(s) {
 			t.Fatalf("%q is escaped twice", s)
 		}
 		before, _ := json.Marshal(s)

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/windrow-sim/windrow/internal/plain"
 	"github.com/windrow-sim/windrow/traces"
 	"github.com/windrow-sim/windrow/traces/parquet"
 )
@@ -143,6 +144,8 @@ func csvText(v any) string {
 		return ""
 	case float64:
 		return strconv.FormatFloat(v, 'g', -1, 64)
+	case string:
+		return plain.Cell(v)
 	}
 	return fmt.Sprint(v)
 }

@@ -16,9 +16,12 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	"unicode/utf8"
 
 	"github.com/urfave/cli/v2"
 	"golang.org/x/term"
+
+	"github.com/windrow-sim/windrow/internal/plain"
 )
 
 // Version of the program, written into every file it makes.
@@ -55,7 +58,10 @@ func Run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args []
 	e := &env{stdin: stdin, stdout: out, stderr: stderr, now: time.Now, terminal: stdout,
 		args: args}
 	app := newApp(e)
-	err := checkVerb(app, args)
+	err := checkEncoding(args)
+	if err == nil {
+		err = checkVerb(app, args)
+	}
 	if err == nil && !asksForWords(args) {
 		args, err = reorder(app, spoken(args))
 	}
@@ -78,7 +84,7 @@ func Run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args []
 	default:
 		return exitOK
 	}
-	fmt.Fprintf(stderr, "windrow: %s\n", text)
+	fmt.Fprintf(stderr, "windrow: %s\n", plain.Lines(text))
 	return code
 }
 
@@ -148,6 +154,19 @@ func group(heading string, commands ...*cli.Command) []*cli.Command {
 		c.Category = heading
 	}
 	return commands
+}
+
+// checkEncoding refuses names and texts that are not UTF-8. Documents, manifests and files of
+// models hold nothing else: a name would be another there.
+func checkEncoding(args []string) error {
+	for _, arg := range args {
+		if !utf8.ValidString(arg) {
+			return usageError("%s is not UTF-8, which results and manifests hold; rename the "+
+				"file, or name it through a link: ln -s %s NAME", plain.Word(arg),
+				plain.Word(arg))
+		}
+	}
+	return nil
 }
 
 // checkVerb refuses a misspelt verb before its flags are looked at.
@@ -294,6 +313,6 @@ func (e *env) remark(text string) { e.note("%s", text) }
 // note prints a line to stderr unless the user wants silence.
 func (e *env) note(format string, args ...any) {
 	if !e.quiet {
-		fmt.Fprintf(e.stderr, format+"\n", args...)
+		fmt.Fprintln(e.stderr, plain.Lines(fmt.Sprintf(format, args...)))
 	}
 }

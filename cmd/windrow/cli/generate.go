@@ -9,6 +9,7 @@ import (
 	"github.com/windrow-sim/windrow/engine"
 	"github.com/windrow-sim/windrow/engine/session"
 	"github.com/windrow-sim/windrow/internal/document"
+	"github.com/windrow-sim/windrow/internal/plain"
 	"github.com/windrow-sim/windrow/replay"
 	"github.com/windrow-sim/windrow/traces"
 )
@@ -95,7 +96,7 @@ func (e *env) generate(c *cli.Context) error {
 	}
 	streams := e.format(c) == "text"
 	if streams {
-		cfg.Show = func(text string) { fmt.Fprint(e.stdout, text) }
+		cfg.Show = func(text string) { fmt.Fprint(e.stdout, plain.Text(text)) }
 	}
 	g, err := m.Generate(c.Context, c.Args().First(), cfg)
 	if streams && g != nil {

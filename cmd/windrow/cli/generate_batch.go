@@ -6,6 +6,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/windrow-sim/windrow/engine/session"
+	"github.com/windrow-sim/windrow/internal/plain"
 )
 
 // generateBatches runs the prompts of a file side by side, so many at once, and prints the texts in
@@ -42,7 +43,7 @@ func (e *env) generateBatches(c *cli.Context, m *session.Session,
 		if i > 0 {
 			fmt.Fprintln(e.stdout)
 		}
-		fmt.Fprintln(e.stdout, r.Texts[i].Text)
+		fmt.Fprintln(e.stdout, plain.Text(r.Texts[i].Text))
 	}
 	e.noteDocument(r.Document())
 	return nil

@@ -17,6 +17,7 @@ import (
 	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/input"
 	"github.com/windrow-sim/windrow/internal/nearest"
+	"github.com/windrow-sim/windrow/internal/plain"
 )
 
 // formatFlags are on every verb.
@@ -124,17 +125,9 @@ func commandLine(args []string) string {
 			}
 			continue
 		}
-		words = append(words, quoted(args[i]))
+		words = append(words, plain.Word(args[i]))
 	}
 	return strings.Join(words, " ")
-}
-
-// quoted writes a word as a shell reads it.
-func quoted(word string) string {
-	if word != "" && !strings.ContainsAny(word, " \t\n\"'\\$`*?[]{}()<>|&;#~!") {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 // input notes the SHA-256 of an input file for the JSON form, where a reader knows it already. A

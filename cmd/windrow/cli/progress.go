@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/windrow-sim/windrow/internal/plain"
 	"github.com/windrow-sim/windrow/internal/tell"
 )
 
@@ -34,7 +35,7 @@ const (
 
 // startProgress begins a stage of work.
 func (e *env) startProgress(label string) *progress {
-	p := &progress{w: e.stderr, label: label, now: e.now}
+	p := &progress{w: e.stderr, label: plain.Line(label), now: e.now}
 	p.begin = p.now()
 	p.last = p.begin
 	f, ok := e.stderr.(*os.File)

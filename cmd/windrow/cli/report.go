@@ -10,6 +10,7 @@ import (
 
 	"github.com/windrow-sim/windrow/cmd/windrow/report"
 	"github.com/windrow-sim/windrow/internal/output"
+	"github.com/windrow-sim/windrow/internal/plain"
 	"github.com/windrow-sim/windrow/traces"
 	"github.com/windrow-sim/windrow/traces/compare"
 	"github.com/windrow-sim/windrow/traces/stats"
@@ -124,7 +125,7 @@ func (e *env) writeReport(c *cli.Context, data *report.Data, out string) error {
 	if err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
-	fmt.Fprintln(e.stdout, out)
+	fmt.Fprintln(e.stdout, plain.Line(out))
 	return nil
 }
 

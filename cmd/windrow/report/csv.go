@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	"github.com/windrow-sim/windrow/internal/document"
+	"github.com/windrow-sim/windrow/internal/plain"
 )
 
 // writeCSV writes the document's Rows, or else its tables one after the other. With several tables
@@ -31,7 +32,7 @@ func writeCSV(w io.Writer, d *document.Document) error {
 			b.WriteByte('\n')
 		}
 		if len(d.Sections) > 1 {
-			b.WriteString("# " + printable(s.Title) + "\n")
+			b.WriteString("# " + plain.Line(s.Title) + "\n")
 		}
 		if err := csvTable(&b, &s.Table); err != nil {
 			return err
@@ -41,8 +42,8 @@ func writeCSV(w io.Writer, d *document.Document) error {
 	return err
 }
 
-// csvTable writes a line of heads in snake case, "latency_ms", and the cells as they are (RFC 4180
-// quoting).
+// csvTable writes a line of heads in snake case, "latency_ms", and the cells (RFC 4180 quoting), of
+// which a spreadsheet takes none for a formula.
 func csvTable(w io.Writer, t *document.Table) error {
 	heads := t.Heads()
 	for i, h := range heads {
@@ -52,7 +53,17 @@ func csvTable(w io.Writer, t *document.Table) error {
 	if err := c.Write(heads); err != nil {
 		return fmt.Errorf("report: csv: %w", err)
 	}
-	if err := c.WriteAll(t.Rows); err != nil {
+	cells := make([]string, len(t.Columns))
+	for _, row := range t.Rows {
+		for i, cell := range row {
+			cells[i] = plain.Cell(cell)
+		}
+		if err := c.Write(cells); err != nil {
+			return fmt.Errorf("report: csv: %w", err)
+		}
+	}
+	c.Flush()
+	if err := c.Error(); err != nil {
 		return fmt.Errorf("report: csv: %w", err)
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	"github.com/windrow-sim/windrow/internal/document"
+	"github.com/windrow-sim/windrow/internal/plain"
 	"github.com/windrow-sim/windrow/traces"
 	"github.com/windrow-sim/windrow/traces/compare"
 )
@@ -27,7 +28,7 @@ func WriteGoBench(w io.Writer, run *traces.Run, keys ...document.Fact) error {
 	for _, c := range []document.Fact{{Key: "tool", Value: run.Meta.Tool},
 		{Key: "run", Value: kind}, {Key: "trace", Value: run.Meta.Trace},
 		{Key: "seed", Value: strconv.FormatUint(run.Meta.Seed, 10)}} {
-		fmt.Fprintf(&b, "%s: %s\n", c.Key, printable(c.Value))
+		fmt.Fprintf(&b, "%s: %s\n", c.Key, plain.Line(c.Value))
 	}
 	assume := ""
 	if run.Meta.Simulated {

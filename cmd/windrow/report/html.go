@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"github.com/windrow-sim/windrow/internal/document"
+	"github.com/windrow-sim/windrow/internal/plain"
 )
 
 //go:embed page.html
@@ -47,11 +48,13 @@ func writeHTML(w io.Writer, d *document.Document, origin Origin) error {
 	if err != nil {
 		return fmt.Errorf("report: html: %w", err)
 	}
+	data = plain.JSON(data)
+	d = shown(d)
 	t, err := template.New("page").Parse(pageHTML)
 	if err != nil {
 		return fmt.Errorf("report: html: %w", err)
 	}
-	p := page{Document: d, Title: printable(d.Title), Tool: origin.Tool,
+	p := page{Document: d, Title: d.Title, Tool: origin.Tool,
 		Style: template.CSS(pageCSS), Script: template.JS(pageJS), JSON: template.JS(data)}
 	var details []document.Section
 	for _, s := range d.Sections {

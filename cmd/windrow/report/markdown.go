@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/windrow-sim/windrow/internal/document"
+	"github.com/windrow-sim/windrow/internal/plain"
 )
 
 // writeMarkdown writes a document for a pull request: all tables, no figures.
@@ -80,8 +81,10 @@ func mdTable(b *strings.Builder, t *document.Table) {
 // mdEscape makes s plain text on one line of Markdown.
 func mdEscape(s string) string {
 	var b strings.Builder
-	for _, r := range printable(s) {
+	for _, r := range plain.Lines(s) {
 		switch r {
+		case '\n':
+			b.WriteString("<br>")
 		case '<':
 			b.WriteString("&lt;")
 		case '>':

@@ -6,6 +6,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/windrow-sim/windrow/internal/plain"
 )
 
 // The frame of a chart inside its view box: space for tick labels on the left and below.
@@ -61,7 +63,7 @@ func (p *plot) line(class string, x1, y1, x2, y2 float64) {
 
 func (p *plot) text(class, anchor string, x, y float64, s string) {
 	fmt.Fprintf(&p.b, `<text class="%s" text-anchor="%s" x="%s" y="%s">%s</text>`, class, anchor,
-		num(x), num(y), html.EscapeString(printable(s)))
+		num(x), num(y), html.EscapeString(plain.Line(s)))
 }
 
 // axes draws grid lines, tick labels and titles.
@@ -85,7 +87,7 @@ func (p *plot) axes(xTitle, yTitle string) {
 	p.text("title", "middle", (p.x.a+p.x.b)/2, p.h-6, xTitle)
 	fmt.Fprintf(&p.b,
 		`<text class="title" text-anchor="middle" transform="translate(14 %s) rotate(-90)">%s</text>`,
-		num((p.y.a+p.y.b)/2), html.EscapeString(printable(yTitle)))
+		num((p.y.a+p.y.b)/2), html.EscapeString(plain.Line(yTitle)))
 }
 
 // bars draws v on top of base, in data units, and advances base, so that calls stack. A bar is a
@@ -133,7 +135,7 @@ func (p *plot) polyline(class string, x, y []float64) {
 // dot draws a point with a title, which browsers show as a tooltip.
 func (p *plot) dot(class string, x, y float64, title string) {
 	fmt.Fprintf(&p.b, `<circle class="%s" cx="%s" cy="%s" r="3"><title>%s</title></circle>`,
-		class, num(p.x.at(x)), num(p.y.at(y)), html.EscapeString(printable(title)))
+		class, num(p.x.at(x)), num(p.y.at(y)), html.EscapeString(plain.Line(title)))
 }
 
 // svg closes the drawing. Readers that do not see it get the label; attrs is markup of ours,
@@ -141,7 +143,7 @@ func (p *plot) dot(class string, x, y float64, title string) {
 func (p *plot) svg(label, attrs string) string {
 	return fmt.Sprintf(
 		`<svg viewBox="0 0 %s %s" role="img" aria-label="%s"%s>%s</svg>`,
-		num(p.w), num(p.h), html.EscapeString(printable(label)), attrs, p.b.String())
+		num(p.w), num(p.h), html.EscapeString(plain.Line(label)), attrs, p.b.String())
 }
 
 // ticks returns about n round values (1, 2 or 5 times a power of ten) in lo…hi, at least finest

@@ -2,6 +2,7 @@ package report
 
 import (
 	"encoding/csv"
+	"encoding/json"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -80,16 +81,52 @@ func TestSnake(t *testing.T) {
 	}
 }
 
-// A cell may hold anything; it must not steer a terminal or break out of its cell.
+// A cell may hold anything; it must not steer a terminal, break out of its cell or be computed.
 func TestHostileCells(t *testing.T) {
 	in := &document.Table{Columns: []document.Column{{Name: "a\x1b[2J"}}}
-	in.Add("x\x1b]0;title\x07\r\n| b |\u202e")
-	for _, format := range []string{"text", "md"} {
+	in.Add("x\x1b]0;title\x07\r\n| b |\u202e\u009b31m")
+	in.Add("=1+1")
+	for format, cell := range map[string]string{
+		"text": `x\x1b]0;title\x07\r\n| b |\u202e\u009b31m`,
+		"md":   `| x\\x1b\]0;title\\x07\\r<br>\| b \|\\u202e\\u009b31m |`,
+		"csv":  `"x\x1b]0;title\x07\r` + "\n" + `| b |\u202e\u009b31m"` + "\n'=1+1",
+	} {
 		out, err := written(format, in)
-		if err != nil || strings.ContainsAny(out, "\x1b\x07\r\u202e") ||
-			strings.Count(out, "\n") != 3 {
-			t.Errorf("%s: %q, %v", format, out, err)
+		if err != nil || strings.ContainsAny(out, "\x1b\x07\r\u202e\u009b") ||
+			!strings.Contains(out, cell) {
+			t.Errorf("%s: %q, %v, want %q", format, out, err, cell)
 		}
+	}
+}
+
+// Nothing of a document steers a terminal or a browser's text, in any format.
+func TestHostileDocument(t *testing.T) {
+	const bad = "x\x1b[31m\u009b2J\u202e\x00\xff\x7f"
+	d := &document.Document{Name: "sim", Title: bad, Headline: bad + "\n" + bad,
+		Verdict:  &document.Verdict{Text: bad, Class: "pass", Reasons: []string{bad}},
+		Warnings: []string{bad}, Notes: []string{bad},
+		Facts:   []document.Fact{{Key: bad, Value: bad}},
+		Figures: []document.Figure{{Title: bad, Note: bad, Legend: []document.Key{{Text: bad}}}},
+		Result:  map[string]string{bad: bad}}
+	table := document.NewTable(document.Text(bad), document.Number(bad, bad))
+	table.Add(bad, bad)
+	d.Add(bad, bad, *table)
+	for _, format := range Formats() {
+		var out strings.Builder
+		err := Write(&out, d, Options{Format: format, Origin: Origin{Command: bad,
+			Inputs: map[string]string{bad: bad}}})
+		text := out.String()
+		if err != nil || !utf8.ValidString(text) ||
+			strings.ContainsAny(text, "\x1b\u009b\u202e\x00\x7f") {
+			t.Errorf("%s: %v, %q", format, err, text)
+		}
+		if format == "json" && !json.Valid([]byte(text)) {
+			t.Errorf("not JSON: %s", text)
+		}
+	}
+	if d.Facts[0].Key != bad || d.Sections[0].Table.Rows[0][0] != bad ||
+		d.Sections[0].Table.Columns[0].Name != bad {
+		t.Error("writing a document changed it")
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/windrow-sim/windrow/internal/document"
+	"github.com/windrow-sim/windrow/internal/plain"
 )
 
 // writeText writes the form for a terminal: the answer, warnings, facts, tables and notes, each
@@ -17,7 +18,7 @@ func writeText(w io.Writer, d *document.Document, width int) error {
 	}
 	var b strings.Builder
 	line := func(text string) {
-		for _, l := range wrap(printable(text), width, "  ") {
+		for _, l := range wrap(plain.Line(text), width, "  ") {
 			b.WriteString(l + "\n")
 		}
 	}
@@ -119,6 +120,8 @@ const gap = 2
 // of lines, control characters replaced. A table that is too wide first has its heads and cells of
 // words wrapped, then is cut into several that repeat the first column.
 func textTable(t *document.Table, width int) string {
+	shown := shownTable(t, plain.Line)
+	t = &shown
 	var b strings.Builder
 	rest := make([]int, len(t.Columns))
 	for i := range rest {
@@ -240,7 +243,7 @@ func textRow(b *strings.Builder, t *document.Table, columns, widths []int, cells
 	lines := make([][]string, len(cells))
 	height := 1
 	for i, c := range cells {
-		lines[i] = cut(wrap(printable(c), widths[i], ""), widths[i], i == len(cells)-1)
+		lines[i] = cut(wrap(c, widths[i], ""), widths[i], i == len(cells)-1)
 		height = max(height, len(lines[i]))
 	}
 	for l := range height {

@@ -6,9 +6,9 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/windrow-sim/windrow/internal/document"
+	"github.com/windrow-sim/windrow/internal/plain"
 )
 
 // Formats are the formats that every document can be written in.
@@ -79,23 +79,22 @@ func envelope(d *document.Document, origin Origin) *Envelope {
 	return e
 }
 
+// jsonWriter writes JSON that a terminal can show. An encoder writes a value in one call.
+type jsonWriter struct{ w io.Writer }
+
+func (j jsonWriter) Write(text []byte) (int, error) {
+	if _, err := j.w.Write(plain.JSON(text)); err != nil {
+		return 0, err
+	}
+	return len(text), nil
+}
+
 func writeJSON(w io.Writer, d *document.Document, origin Origin) error {
-	e := json.NewEncoder(w)
+	e := json.NewEncoder(jsonWriter{w})
 	e.SetIndent("", "  ")
 	e.SetEscapeHTML(false)
 	if err := e.Encode(envelope(d, origin)); err != nil {
 		return fmt.Errorf("report: json: %w", err)
 	}
 	return nil
-}
-
-// printable replaces control characters and bidirectional overrides by a visible mark.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' ||
-			r == '\u2029' {
-			return '\uFFFD'
-		}
-		return r
-	}, s)
 }
