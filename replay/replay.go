@@ -108,7 +108,8 @@ func Run(ctx context.Context, src traces.Source, w *model.Weights, geo layout.Ge
 	m.watch = clock.NewWatch(cfg.Clock)
 	err = drive(ctx, src, tokens, eng, m, reference, cfg)
 	result := &Result{Mode: mode, Drift: reference.drift(), Run: &traces.Run{Rows: m.rows}}
-	result.Run.Meta = meta(src.Header(), mode, result.Drift, m.watch.Jump(), cfg)
+	result.Run.Meta = meta(src.Header(), mode, result.Drift, m.watch.Jump(),
+		flashio.Starved(reader), cfg)
 	result.Run.Meta.Totals = traces.ComputeTotals(m.rows)
 	if m.clocked {
 		result.Run.Meta.Phases = traces.ComputePhases(m.rows, traces.ClockEvents)
@@ -240,7 +241,7 @@ func (c *Config) dense() (list [][]byte, err error) {
 }
 
 // meta describes a measured run, with warnings about what makes its times unreliable.
-func meta(h *traces.Header, mode flashio.Mode, drift Drift, jump units.Nanos,
+func meta(h *traces.Header, mode flashio.Mode, drift Drift, jump units.Nanos, starved int64,
 	cfg Config) traces.RunMeta {
 	resolved, _ := json.Marshal(struct { // cannot fail: plain data
 		Config
@@ -254,6 +255,10 @@ func meta(h *traces.Header, mode flashio.Mode, drift Drift, jump units.Nanos,
 	if jump != 0 {
 		m.Warnings = append(m.Warnings, clock.Why(jump)+" during the run; its times are not used "+
 			"for a fit, measure again")
+	}
+	if starved > 0 {
+		m.Warnings = append(m.Warnings, fmt.Sprintf("%d reads waited because the kernel had no "+
+			"memory for them (ENOMEM); I/O times say nothing about flash", starved))
 	}
 	if !m.Emulated && (!mode.Direct || mode.MemoryBacked) {
 		m.Warnings = append(m.Warnings, "reads were not direct: memory may have served them, so "+

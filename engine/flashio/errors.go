@@ -32,6 +32,9 @@ func remedy(err error) string {
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return "; the file became shorter while it was open: pack it again"
+	case errors.Is(err, syscall.ENOMEM):
+		return "; the kernel has no memory for reads: stop other programs, or raise the limit of " +
+			"this container"
 	case errors.Is(err, syscall.EIO):
 		return "; the drive or its file system failed: look in the kernel log"
 	}

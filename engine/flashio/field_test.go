@@ -246,6 +246,7 @@ type fakeRing struct{ err error }
 func (f fakeRing) Read(uring.Batch) (int, error) { return 0, nil }
 func (f fakeRing) Time([]units.Nanos)            {}
 func (f fakeRing) Register([][]byte) error       { return f.err }
+func (f fakeRing) Starved() int64                { return 0 }
 func (f fakeRing) Close() error                  { return nil }
 
 // O10: too little lockable memory for registered buffers costs some speed and no more.

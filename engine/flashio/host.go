@@ -28,6 +28,7 @@ type ring interface {
 	Read(b uring.Batch) (int, error)
 	Time(into []units.Nanos)
 	Register(bufs [][]byte) error
+	Starved() int64
 	Close() error
 }
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/windrow-sim/windrow/engine/flashio/uring"
 	"github.com/windrow-sim/windrow/internal/ioengine"
@@ -78,6 +79,8 @@ type preadReader struct {
 	reqs   []Request
 	next   atomic.Int64 // request to take next
 	asleep atomic.Int64 // helpers not woken for this batch
+
+	starved atomic.Int64 // calls that failed with ENOMEM
 
 	mu     sync.Mutex
 	failed int // lowest index that failed; len(reqs) when none
@@ -167,7 +170,13 @@ func (p *preadReader) read(r *Request) error {
 		case n == 0 && (err == nil || errors.Is(err, io.EOF)):
 			return io.ErrUnexpectedEOF // the size was checked: the file has shrunk
 		default:
-			if tries++; tries > uring.MaxTries {
+			most := uring.MaxTries
+			if uring.Starved(err) {
+				most = uring.MaxStarved
+				p.starved.Add(1)
+				time.Sleep(uring.Backoff(tries))
+			}
+			if tries++; tries > most {
 				return uring.GaveUp(tries, err)
 			}
 		}

@@ -59,9 +59,9 @@ const (
 
 // Faults are the faults of the file. Chances are per call of pread, numbers count calls from 1.
 type Faults struct {
-	Short, Interrupted, Again float64 // short reads, EINTR, EAGAIN
+	Short, Interrupted, Again float64 // short reads, EINTR, EAGAIN and ENOMEM in turn
 	Late                      float64 // a read is late by up to a millisecond
-	EIO, NoMemory             int     // the call that fails so; 0 = none
+	EIO, NoMemory             int     // the call that fails so, the first of those; 0 = none
 	Bad                       int64   // a block at this offset cannot be read; 0 = none
 	Truncated                 int     // before this call the file loses its end; 0 = never
 }

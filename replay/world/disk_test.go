@@ -175,13 +175,16 @@ func (d *disk) fault(c *call) error {
 		return syscall.EINVAL
 	case f.EIO == d.count:
 		return syscall.EIO
-	case f.NoMemory == d.count:
+	case f.NoMemory > 0 && d.count >= f.NoMemory: // from then on: a starved call is repeated
 		return syscall.ENOMEM
 	case f.Bad > 0 && c.offset <= f.Bad && f.Bad < end:
 		return syscall.EIO
 	case d.dice.Float64() < f.Interrupted:
 		return syscall.EINTR
 	case d.dice.Float64() < f.Again:
+		if d.count%2 == 0 {
+			return syscall.ENOMEM
+		}
 		return syscall.EAGAIN
 	}
 	return nil

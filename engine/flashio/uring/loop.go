@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -40,6 +41,9 @@ const (
 	// MaxTries bounds how often in a row a read may fail with EINTR or EAGAIN or bring no whole
 	// block, or a wait may end without a completion.
 	MaxTries = 1000
+	// MaxStarved bounds how often in a row a call may fail with ENOMEM. Between two of them is a
+	// Backoff, of about a second in all.
+	MaxStarved = 64
 	// MaxPiece is the largest single read: Linux moves at most 2 GiB less a page per call.
 	MaxPiece = 1 << 30
 )
@@ -61,6 +65,8 @@ type loop struct {
 
 	times []units.Nanos // of the reads of a batch, by index; reads beyond its end are not timed
 	now   func() time.Time
+	// starved counts the calls that failed with ENOMEM
+	starved atomic.Int64
 }
 
 func newLoop(k Kernel, depth, align int) *loop {
@@ -89,7 +95,9 @@ func (l *loop) read(b Batch) (int, error) {
 		if inFlight == 0 {
 			break
 		}
-		if err := l.k.Wait(l.worthWaiting(inFlight, end-next)); err != nil && !Transient(err) {
+		err := l.k.Wait(l.worthWaiting(inFlight, end-next))
+		starved := l.backOff(err, idle)
+		if err != nil && (!Transient(err) || starved && idle >= MaxStarved) {
 			return -1, fmt.Errorf("uring: io_uring_enter: %w", err)
 		}
 		idle++
@@ -170,7 +178,8 @@ func (l *loop) finish(b Batch, tag int, result int32) (int, error) {
 		if f.tries++; done > f.done {
 			f.done, f.tries = done, 0
 		}
-		if f.tries > MaxTries {
+		starved := result < 0 && l.backOff(errno, f.tries)
+		if f.tries > MaxTries || starved && f.tries > MaxStarved {
 			if result > 0 {
 				return l.end(tag), GaveUp(f.tries, nil)
 			}
@@ -217,8 +226,28 @@ func GaveUp(tries int, err error) error {
 	return fmt.Errorf("gave up after %d tries: %w", tries, err)
 }
 
-// Transient reports whether the same call can succeed when repeated.
+// backOff waits after a call that failed for want of memory, and counts it.
+func (l *loop) backOff(err error, tries int) bool {
+	if !Starved(err) {
+		return false
+	}
+	l.starved.Add(1)
+	time.Sleep(Backoff(tries))
+	return true
+}
+
+// Starved reports whether a call failed for want of the kernel's memory. Others may give some back.
+func Starved(err error) bool { return errors.Is(err, syscall.ENOMEM) }
+
+// Backoff is the wait before a starved call is repeated, after so many tries: from 10 µs to 20 ms.
+func Backoff(tries int) time.Duration {
+	const first, longest, doublings = 10 * time.Microsecond, 20 * time.Millisecond, 11
+	return min(first<<min(max(tries, 0), doublings), longest)
+}
+
+// Transient reports whether the same call can succeed when repeated: at once, or after a Backoff if
+// it is Starved.
 func Transient(err error) bool {
 	return errors.Is(err, syscall.EINTR) || errors.Is(err, syscall.EAGAIN) ||
-		errors.Is(err, syscall.EBUSY)
+		errors.Is(err, syscall.EBUSY) || Starved(err)
 }

@@ -23,6 +23,7 @@ type Ring struct {
 	answer chan outcome
 	times  []units.Nanos
 	closed bool
+	loop   *loop
 }
 
 // job is one request to the ring's thread: a batch to read, or buffers to register.
@@ -63,8 +64,9 @@ func Probe() error {
 }
 
 func open(depth, align int, openKernel func() (Kernel, error)) (*Ring, error) {
-	r := &Ring{work: make(chan job), answer: make(chan outcome)}
-	go r.serve(depth, align, openKernel)
+	r := &Ring{work: make(chan job), answer: make(chan outcome),
+		loop: newLoop(nil, depth, align)}
+	go r.serve(openKernel)
 	if o := <-r.answer; o.err != nil {
 		return nil, o.err
 	}
@@ -73,14 +75,15 @@ func open(depth, align int, openKernel func() (Kernel, error)) (*Ring, error) {
 
 // serve owns the kernel ring. It ends without unlocking its thread, so that the thread ends too:
 // only then does the kernel free the state of a registered ring.
-func (r *Ring) serve(depth, align int, openKernel func() (Kernel, error)) {
+func (r *Ring) serve(openKernel func() (Kernel, error)) {
 	runtime.LockOSThread()
 	k, err := openKernel()
 	r.answer <- outcome{0, err}
 	if err != nil {
 		return
 	}
-	l := newLoop(k, depth, align)
+	l := r.loop
+	l.k = k
 	var broken error
 	for j := range r.work {
 		switch {
@@ -116,6 +119,9 @@ func (r *Ring) Read(b Batch) (int, error) {
 // the ring saw its completion. Reads beyond the end of into are not timed; nil ends the
 // measurement.
 func (r *Ring) Time(into []units.Nanos) { r.times = into }
+
+// Starved is the number of calls so far that failed for want of memory and were repeated.
+func (r *Ring) Starved() int64 { return r.loop.starved.Load() }
 
 // Register makes reads into bufs cheaper: their pages are pinned once, not per read. It is meant
 // for a few large buffers outside the Go heap, and replaces an earlier registration. On an error,
