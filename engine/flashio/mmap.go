@@ -12,11 +12,22 @@ import (
 )
 
 // mmapReader copies from a shared mapping of the file, as a program without its own reads would.
+// Pages that were copied are given up: they stay in the page cache, and are not counted as memory
+// of this process, whose budget they are not in.
 type mmapReader struct {
 	file
 	stopwatch
-	data []byte
+	data   []byte
+	mapped int // most bytes that were mapped since pages were given up
 }
+
+const (
+	// aroundBytes is what the kernel maps around an access at most: small reads map more than they
+	// copy.
+	aroundBytes = 64 << 10
+	// mappedBytes is how much may be mapped before it is given up.
+	mappedBytes = 1 << 20
+)
 
 func openMmap(_ host, base file, _ Options) (Reader, error) {
 	base.mode.Engine = EngineMmap
@@ -44,8 +55,18 @@ func (m *mmapReader) ReadBatch(reqs []Request) error {
 			return requestError(EngineMmap, m.path, reqs[i], err)
 		}
 		m.stop(i, started)
+		m.giveUp(len(reqs[i].Buf))
 	}
 	return nil
+}
+
+// giveUp gives the mapped pages up once there are many, after one more read of a length. A kernel
+// that refuses only keeps them mapped.
+func (m *mmapReader) giveUp(length int) {
+	if m.mapped += length + aroundBytes; m.mapped >= mappedBytes {
+		m.mapped = 0
+		_ = unix.Madvise(m.data, unix.MADV_DONTNEED)
+	}
 }
 
 // copyOut copies one request. The request lies in the mapping, but a page of it has no data behind
