@@ -54,16 +54,41 @@ func readGemma(f *fields) Arch {
 		f.optional("sliding_window_pattern", &pattern)
 		f.ignore("_sliding_window_pattern") // saved beside layer_types, and not read again
 		f.only("attn_logit_softcapping")
-		f.only("use_bidirectional_attention", "false")
-		a.Rotary = f.rotary(s.HeadDim, 1e6, 1)
-		a.LocalRotary = Rotary{Dim: s.HeadDim, Theta: 10000}
-		f.optional("rope_local_base_freq", &a.LocalRotary.Theta)
+		a.Rotary, a.LocalRotary = f.rotaryByLayers(s.HeadDim)
 	}
+	f.only("use_bidirectional_attention", "false")
 	f.windows(&a, window, func(layer int) bool { return pattern > 0 && (layer+1)%pattern != 0 })
 	if a.Window == 0 {
 		a.LocalRotary = Rotary{}
 	}
 	return a
+}
+
+// rotaryByLayers reads the rotary positions of layers without and with a window. Version 5 of
+// transformers saves both in rope_parameters, by type of layer, version 4 those with a window as
+// rope_local_base_freq.
+func (f *fields) rotaryByLayers(headDim int) (full, local Rotary) {
+	const theta, localTheta = 1e6, 10000
+	in, ok := f.inside("rope_parameters")
+	if !ok || !in.there(fullAttention) && !in.there(slidingAttention) {
+		full, local = f.rotary(headDim, theta, 1), Rotary{Dim: headDim, Theta: localTheta}
+		f.optional("rope_local_base_freq", &local.Theta)
+		return full, local
+	}
+	read := func(kind string, theta float64) Rotary {
+		r, _ := in.rope(kind)
+		if part := or(r.share, 1); part != 1 {
+			in.refuse(kind, "with a partial_rotary_factor")
+		}
+		r.scaling.Dim, r.scaling.Theta = headDim, or(r.theta, theta)
+		return r.scaling
+	}
+	full, local = read(fullAttention, theta), read(slidingAttention, localTheta)
+	f.leave(in)
+	for _, name := range []string{"rope_theta", "rope_local_base_freq", "rope_scaling"} {
+		f.only(name)
+	}
+	return full, local
 }
 
 // softCap reads a bound above 0; null and absent are none.

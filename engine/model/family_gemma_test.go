@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -73,6 +74,29 @@ func TestGemmaConfigs(t *testing.T) {
 			_, err := parse(t, gemma("gemma2", "Gemma2ForCausalLM", `,"`+name+`":`+value))
 			refused(t, err, checkpoint.ErrFormat, name+" is "+value, "or null")
 		}
+	}
+	// Version 5 has the rotary positions by type of layer, with the same defaults.
+	const five = `,"rope_parameters":{"full_attention":{%s"rope_type":"linear","factor":8},` +
+		`"sliding_attention":{%s"rope_type":"default"}}`
+	for _, c := range []struct {
+		full, local string
+		want        [2]float64
+	}{{`"rope_theta":5e5,`, `"rope_theta":500,`, [2]float64{5e5, 500}}, {"", "",
+		[2]float64{1e6, 1e4}}} {
+		b := read(gemma("gemma3_text", "Gemma3ForCausalLM", fmt.Sprintf(five, c.full, c.local)))
+		full, local := Rotary{Dim: 8, Theta: c.want[0], Factor: 8}, Rotary{Dim: 8, Theta: c.want[1]}
+		if !reflect.DeepEqual(*b.RotaryOf(5), full) || !reflect.DeepEqual(*b.RotaryOf(0), local) {
+			t.Errorf("%+v is read as %+v and %+v", c, *b.RotaryOf(5), *b.RotaryOf(0))
+		}
+	}
+	for more, want := range map[string]string{
+		fmt.Sprintf(five, "", "") + `,"rope_local_base_freq":500`: "rope_local_base_freq = 500",
+		fmt.Sprintf(five, "", `"partial_rotary_factor":0.5,`):     "a partial_rotary_factor",
+		`,"rope_parameters":{"full_attention":{"rope_type":"yarn"},"chunked":{}}`: "" +
+			"full_attention",
+	} {
+		_, err := parse(t, gemma("gemma3_text", "Gemma3ForCausalLM", more))
+		refused(t, err, checkpoint.ErrUnsupported, want)
 	}
 	for config, want := range map[string]string{
 		gemma3(`,"use_bidirectional_attention":true`): "use_bidirectional_attention = true",
