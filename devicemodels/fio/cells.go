@@ -44,6 +44,10 @@ var asynchronous = map[string]bool{
 	"solarisaio": true, "libblkio": true, "xnvme": true,
 }
 
+// passthrough engines send commands to the drive past the file system and the page cache, for any
+// value of direct.
+var passthrough = map[string]bool{"io_uring_cmd": true}
+
 // overfull bounds the requests in flight, by Little's law, relative to the options. Below the share
 // underfull something other than the device limited the job.
 const (
@@ -112,6 +116,9 @@ func (e *Entry) shape() (s shape, why string) {
 // contradiction describes a difference between the measurement and the options. Bytes may exceed
 // the counted requests by those in flight at the end of the ramp time.
 func (e *Entry) contradiction(s shape) string {
+	if e.wrongUnit != "" {
+		return e.wrongUnit
+	}
 	if e.Bytes != nil && positive(e.IOs) {
 		got, want := float64(*e.Bytes), float64(*e.IOs)*float64(s.block)
 		inFlight := float64(s.block) * float64(s.depth) * float64(s.jobs)
@@ -129,12 +136,17 @@ func (e *Entry) contradiction(s shape) string {
 	return ""
 }
 
-// inFlight is the mean number of requests in flight by Little's law; 0 when unknown.
+// inFlight is the mean number of requests in flight by Little's law; 0 when unknown. Without the
+// whole latency it is that of the completion, which is a little shorter.
 func (e *Entry) inFlight() float64 {
-	if e.IOPS == nil || e.Total.Mean == nil {
+	mean := e.Total.Mean
+	if mean == nil {
+		mean = e.Complete.Mean
+	}
+	if e.IOPS == nil || mean == nil {
 		return 0
 	}
-	return *e.IOPS * e.Total.Mean.Seconds()
+	return *e.IOPS * mean.Seconds()
 }
 
 // LeftOut is an entry that is in no cell.
@@ -150,26 +162,40 @@ func (l LeftOut) String() string { return l.Entry.Source() + ": " + l.Why }
 // entries of one group of jobs, which ran at the same time. The second result holds the other
 // entries, except those that repeat the requests of another.
 func Cells(files []*File) (cells []Cell, leftOut []LeftOut) {
+	type run struct {
+		file, run int
+		host      string
+	}
 	type key struct {
-		file, run, group int
-		host             string
+		run
+		group int
 	}
 	var order []key
-	groups := map[key][]*Entry{}
+	groups, runs := map[key][]*Entry{}, map[run][]key{}
 	for i, f := range files {
 		for n := range f.Entries {
 			e := &f.Entries[n]
-			k := key{i, e.run, e.Group, e.Host}
+			k := key{run{i, e.run, e.Host}, e.Group}
 			if groups[k] == nil {
-				order = append(order, k)
+				order, runs[k.run] = append(order, k), append(runs[k.run], k)
 			}
 			if !e.twice {
 				groups[k] = append(groups[k], e)
 			}
 		}
 	}
+	crowded := map[key]string{}
+	for _, keys := range runs {
+		var lists [][]*Entry
+		for _, k := range keys {
+			lists = append(lists, groups[k])
+		}
+		for place, why := range besideOthers(lists) {
+			crowded[keys[place]] = why
+		}
+	}
 	for _, k := range order {
-		cell, why := together(groups[k])
+		cell, why := together(groups[k], crowded[k])
 		if why == nil {
 			cells = append(cells, cell)
 			continue
@@ -191,7 +217,8 @@ func (e *Entry) Source() string {
 }
 
 // together makes one cell of simultaneous entries, or returns the reason for every entry.
-func together(list []*Entry) (Cell, []string) {
+// crowded is a reason that holds for all of them.
+func together(list []*Entry, crowded string) (Cell, []string) {
 	why := make([]string, len(list))
 	shapes := make([]shape, len(list))
 	bad := -1
@@ -214,6 +241,13 @@ func together(list []*Entry) (Cell, []string) {
 	all := func(reason string) (Cell, []string) {
 		return Cell{}, slices.Repeat([]string{reason},
 			len(list))
+	}
+	reason := crowded
+	if reason == "" {
+		reason = startedTogether(list)
+	}
+	if reason != "" {
+		return all(reason)
 	}
 	depth, threads, reason := inFlightOf(list, shapes)
 	if reason != "" {

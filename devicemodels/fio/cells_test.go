@@ -166,7 +166,8 @@ func TestLeftOut(t *testing.T) {
 	}{
 		{"", []testJob{fine}},
 		{"", []testJob{opt(aio4k + `, "rate": "0"`)}},
-		{"", []testJob{opt(aio4k + `, "rw": "randread:2"`)}},
+		{"", []testJob{opt(aio4k + `, "rw": "randread:1"`)}},
+		{"up to 2 blocks one after the other", []testJob{opt(aio4k + `, "rw": "randread:2"`)}},
 		{"sequential", []testJob{opt(aio4k + `, "rw": "read"`)}},
 		{"rw=randrw", []testJob{opt(aio4k + `, "rw": "randrw"`)}},
 		{"rate_iops=100 limits", []testJob{opt(aio4k + `, "rate_iops": "100"`)}},

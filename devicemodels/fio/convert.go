@@ -58,7 +58,13 @@ func (d *direction) active() bool {
 func (f *File) entry(j *job, global globals, name string, d *direction, run int,
 	seen *traits) Entry {
 	e := Entry{File: f.Name, Job: string(j.Name), Host: string(j.Host), Group: j.Group.whole(),
-		Direction: name, Error: j.Error.whole(), run: run}
+		Direction: name, Error: j.Error.whole(), run: run, tool: toolFio}
+	if n := j.Failed.count(); n != nil {
+		e.Errors = *n
+	}
+	if start := j.Start.count(); start != nil {
+		e.start = float64(*start)
+	}
 	if j.Host != "" && j.Port != "" {
 		e.Host += ":" + string(j.Port)
 	}
@@ -75,8 +81,12 @@ func (f *File) entry(j *job, global globals, name string, d *direction, run int,
 	e.Submit = d.latency(d.SlatNs, d.Slat, seen)
 	e.Complete = d.latency(d.ClatNs, d.Clat, seen)
 	e.Total = d.latency(d.LatNs, d.Lat, seen)
-	e.setBytes(d)
 	e.setOptions(j, global.of(j.Host, j.Port))
+	e.setBytes(d)
+	e.setBlock()
+	e.moveLatPercentiles(e.given)
+	e.warnOfOptions()
+	e.warnOfCourse(j, d)
 	return e
 }
 
@@ -114,32 +124,54 @@ func (d *direction) latency(ns, us *latency, seen *traits) Latency {
 	return l
 }
 
-// setBytes reads io_bytes. It is in KiB where latencies are in microseconds, unless bandwidth ×
-// runtime contradicts that.
+// setBytes reads io_bytes. fio 2 wrote KiB, and bytes in its last versions. Requests × block size
+// and bandwidth × runtime decide the unit where they are known; io_bytes that is in neither unit is
+// a contradiction. Otherwise the keys decide: it is in KiB where latencies are in microseconds.
 func (e *Entry) setBytes(d *direction) {
 	if !d.IOBytes.set || d.IOBytes.v < 0 {
 		return
 	}
 	scale := 1.0
 	if !d.IOKBytes.set {
-		if d.ClatNs == nil && d.LatNs == nil && d.SlatNs == nil {
-			scale = 1024
-		}
-		if d.BW.set && d.Runtime.set {
-			kib := d.BW.v * d.Runtime.v / 1000
-			switch {
-			case scale == 1024 && close10(d.IOBytes.v, kib*1024):
-				scale = 1
-				e.warn("io_bytes is taken as bytes: so bandwidth and runtime have it")
-			case scale == 1 && close10(d.IOBytes.v, kib):
-				scale = 1024
-				e.warn("io_bytes is taken as KiB: so bandwidth and runtime have it")
+		want, of := e.expectedBytes(d)
+		switch v := d.IOBytes.v; {
+		case close10(v, want):
+			if d.oldKeys() {
+				e.warn("io_bytes is taken as bytes: so %s have it", of)
 			}
+		case close10(v*1024, want):
+			if scale = 1024; !d.oldKeys() {
+				e.warn("io_bytes is taken as KiB: so %s have it", of)
+			}
+		case want > 0 && v > 0:
+			e.wrongUnit = fmt.Sprintf("io_bytes is %.0f, but %s are %.0f bytes: it is neither "+
+				"bytes nor KiB", v, of, want)
+			return
+		case d.oldKeys():
+			scale = 1024
+			e.warn("io_bytes is taken as KiB, as older versions of fio 2 write it: nothing in the " +
+				"file shows the unit")
 		}
 	}
 	if n := (number{d.IOBytes.v * scale, true}).count(); n != nil {
 		e.Bytes = ptr(units.Bytes(*n))
 	}
+}
+
+// oldKeys reports the keys of fio 2, whose latencies are in microseconds.
+func (d *direction) oldKeys() bool { return d.ClatNs == nil && d.LatNs == nil && d.SlatNs == nil }
+
+// expectedBytes computes the bytes of an entry from its other numbers, and names them; 0 when they
+// are unknown.
+func (e *Entry) expectedBytes(d *direction) (want float64, of string) {
+	if block, _ := e.given.block(e.Direction, 0); block != nil && positive(e.IOs) {
+		return float64(*e.IOs) * float64(*block), fmt.Sprintf("%d requests of %d bytes", *e.IOs,
+			*block)
+	}
+	if d.BW.set && d.Runtime.set {
+		return d.BW.v * 1024 * d.Runtime.v / 1000, "bandwidth × runtime"
+	}
+	return 0, ""
 }
 
 // close10 reports whether two positive numbers differ by less than 10 %.
@@ -165,20 +197,23 @@ func (e *Entry) setOptions(j *job, global optionsObject) {
 			e.warn("%s=%s is no number from 1 to %d", name, o[name], maxInFlight)
 		}
 	}
-	var mean float64
-	if e.Bytes != nil && positive(e.IOs) {
-		mean = float64(*e.Bytes) / float64(*e.IOs)
-	}
-	block, warning := o.block(e.Direction, mean)
-	e.Block = block
-	if warning != "" {
-		e.warn("%s", warning)
-	}
 	if synchronous[e.Engine] && e.Depth != nil && *e.Depth > 1 {
 		e.warn("iodepth=%d has no effect: ioengine=%s has one request in flight per job", *e.Depth,
 			e.Engine)
 	}
-	e.moveLatPercentiles(o)
+}
+
+// setBlock reads the block size.
+func (e *Entry) setBlock() {
+	var mean float64
+	if e.Bytes != nil && positive(e.IOs) {
+		mean = float64(*e.Bytes) / float64(*e.IOs)
+	}
+	block, warning := e.given.block(e.Direction, mean)
+	e.Block = block
+	if warning != "" {
+		e.warn("%s", warning)
+	}
 }
 
 // moveLatPercentiles corrects the kind of percentiles: with lat_percentiles some versions print

@@ -37,6 +37,10 @@ type job struct {
 	Port    text           `json:"port"`
 	Group   number         `json:"groupid"`
 	Error   number         `json:"error"`
+	Start   number         `json:"job_start"` // ms since 1970
+	Failed  number         `json:"total_err"` // requests, with continue_on_error
+	First   number         `json:"first_error"`
+	Steady  *steadyState   `json:"steadystate"`
 	Elapsed number         `json:"elapsed"` // seconds since fio started
 	Options *optionsObject `json:"job options"`
 	Read    *direction     `json:"read"`
@@ -45,22 +49,33 @@ type job struct {
 	Mixed   *direction     `json:"mixed"`
 }
 
+type steadyState struct {
+	Criterion text   `json:"ss"`
+	Attained  number `json:"attained"`
+}
+
 type direction struct {
-	IOBytes  number   `json:"io_bytes"`
-	IOKBytes number   `json:"io_kbytes"`
-	BWBytes  number   `json:"bw_bytes"`
-	BW       number   `json:"bw"` // KiB/s
-	IOPS     number   `json:"iops"`
-	Runtime  number   `json:"runtime"` // ms
-	IOs      number   `json:"total_ios"`
-	Short    number   `json:"short_ios"`
-	Dropped  number   `json:"drop_ios"`
-	Slat     *latency `json:"slat"` // µs
-	Clat     *latency `json:"clat"`
-	Lat      *latency `json:"lat"`
-	SlatNs   *latency `json:"slat_ns"`
-	ClatNs   *latency `json:"clat_ns"`
-	LatNs    *latency `json:"lat_ns"`
+	IOBytes  number `json:"io_bytes"`
+	IOKBytes number `json:"io_kbytes"`
+	BWBytes  number `json:"bw_bytes"`
+	BW       number `json:"bw"` // KiB/s
+	IOPS     number `json:"iops"`
+	Runtime  number `json:"runtime"` // ms
+	IOs      number `json:"total_ios"`
+	Short    number `json:"short_ios"`
+	Dropped  number `json:"drop_ios"`
+	// KiB/s in samples of half a second
+	BWMin     number   `json:"bw_min"`
+	BWMax     number   `json:"bw_max"`
+	BWMean    number   `json:"bw_mean"`
+	BWDev     number   `json:"bw_dev"`
+	BWSamples number   `json:"bw_samples"`
+	Slat      *latency `json:"slat"` // µs
+	Clat      *latency `json:"clat"`
+	Lat       *latency `json:"lat"`
+	SlatNs    *latency `json:"slat_ns"`
+	ClatNs    *latency `json:"clat_ns"`
+	LatNs     *latency `json:"lat_ns"`
 }
 
 type latency struct {

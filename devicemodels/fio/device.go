@@ -2,6 +2,7 @@ package fio
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/windrow-sim/windrow/devicemodels"
@@ -47,6 +48,7 @@ func Device(files []*File, opt DeviceOptions) (*devicemodels.Device, error) {
 	for _, l := range leftOut {
 		fit.Warnings = append(fit.Warnings, "Left out: "+l.String()+".")
 	}
+	fit.Warnings = append(fit.Warnings, doubts(files, cells)...)
 	if repeats < 2 {
 		fit.Warnings = append(fit.Warnings, "No measurement was repeated, so the drift is not "+
 			"known.")
@@ -56,8 +58,8 @@ func Device(files []*File, opt DeviceOptions) (*devicemodels.Device, error) {
 			"request is taken to be spent on one.")
 	}
 	d := &devicemodels.Device{
-		Version: devicemodels.FormatVersion, Name: opt.Name, Source: "fit of fio measurements: " +
-			names(files),
+		Version: devicemodels.FormatVersion, Name: opt.Name, Source: "fit of " + tools(files) +
+			" measurements: " + names(files),
 		Sources: map[string]string{"flash": fmt.Sprintf("fit of %d cells of %s", len(fitCells),
 			versions(files))},
 		Flash: spec, Host: opt.Host, Fit: &fit,
@@ -120,7 +122,7 @@ func versions(files []*File) string {
 	for _, f := range files {
 		v := f.Version
 		if v == "" {
-			v = "fio of an unknown version"
+			v = f.Tool + " of an unknown version"
 		}
 		if len(list) == 0 || list[len(list)-1] != v {
 			list = append(list, v)
@@ -129,17 +131,56 @@ func versions(files []*File) string {
 	return strings.Join(list, ", ")
 }
 
-// modes lists the engines of the cells.
-func modes(cells []Cell) string {
+// tools lists the tools that measured.
+func tools(files []*File) string {
 	var list []string
-	seen := map[string]bool{}
-	for _, c := range cells {
-		if !seen[c.FioEngine] {
-			seen[c.FioEngine] = true
-			list = append(list, c.FioEngine)
+	for _, f := range files {
+		if !slices.Contains(list, f.Tool) {
+			list = append(list, f.Tool)
 		}
 	}
-	return "fio " + strings.Join(list, ", ") + " direct"
+	return strings.Join(list, ", ")
+}
+
+// modes lists the engines of the cells, by tool.
+func modes(cells []Cell) string {
+	var order []string
+	engines := map[string][]string{}
+	for _, c := range cells {
+		tool := c.Entries[0].tool
+		if engines[tool] == nil {
+			order = append(order, tool)
+		}
+		if !slices.Contains(engines[tool], c.FioEngine) {
+			engines[tool] = append(engines[tool], c.FioEngine)
+		}
+	}
+	for i, tool := range order {
+		order[i] = tool + " " + strings.Join(engines[tool], ", ") + " direct"
+	}
+	return strings.Join(order, "; ")
+}
+
+// doubts lists what the cells, and the files of other tools, warn of.
+func doubts(files []*File, cells []Cell) []string {
+	var all Doubts
+	for _, f := range files {
+		if f.Log != nil || f.Tool != toolFio {
+			for _, w := range f.Warnings {
+				all.Add(f.Name, w)
+			}
+		}
+	}
+	for _, c := range cells {
+		for _, w := range c.Warnings {
+			all.Add(c.Entries[0].Source(), w)
+		}
+	}
+	list := all.List()
+	for i := range list {
+		list[i] += "."
+	}
+	return list
 }
 
 // reasons lists the reasons of the first entries that were left out.

@@ -9,14 +9,17 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// ErrFormat is wrapped by every error about a file that is not an output of fio.
-var ErrFormat = refusal.Kind(refusal.ErrInput, "not the JSON output of fio")
+// ErrFormat is wrapped by every error about a file that is no output of fio, and of no other tool
+// that is read here.
+var ErrFormat = refusal.Kind(refusal.ErrInput, "not a measurement that is read")
 
-// File is one output of fio.
+// File is one output of fio or of another tool.
 type File struct {
 	Name     string // as given to Parse
+	Tool     string // "fio", "elbencho", "KDiskMark", "CrystalDiskMark", …
 	Version  string // "fio-3.33"; "" = not known
 	Entries  []Entry
+	Log      *Log     // of a bandwidth log, which has no entries; nil otherwise
 	Errors   []string // lines around the JSON that report an error
 	Warnings []string
 }
@@ -25,7 +28,7 @@ type File struct {
 // on request.
 func (f *File) HasErrors() bool {
 	return len(f.Errors) > 0 || slices.ContainsFunc(f.Entries, func(e Entry) bool {
-		return e.Error != 0
+		return e.Error != 0 || e.Errors != 0
 	})
 }
 
@@ -46,6 +49,7 @@ type Entry struct {
 	Jobs   *int // the option numjobs
 
 	Error     int    // error number of the job; 0 = none
+	Errors    int64  // requests that failed in a job that went on (continue_on_error)
 	Short     *int64 // requests that moved too few bytes
 	Dropped   *int64
 	IOs       *int64
@@ -63,6 +67,10 @@ type Entry struct {
 	run       int     // of the file's JSON documents, counted from 0
 	withWrite bool    // the job also wrote or trimmed
 	twice     bool    // the same requests are in another entry
+	tool      string  // File.Tool
+	start     float64 // of the job, in ms since 1970; 0 = not known
+	refused   string  // reason of another tool's reader why a fit cannot use it
+	wrongUnit string  // contradiction about io_bytes
 }
 
 // Latency is one of the three times that fio measures for every request. The zero value is an
@@ -118,6 +126,8 @@ func (e *Entry) Failed() string {
 	switch {
 	case e.Error != 0:
 		return fmt.Sprintf("the job failed with error %d", e.Error)
+	case e.Errors > 0:
+		return fmt.Sprintf("%d requests failed and the job went on (continue_on_error)", e.Errors)
 	case positive(e.Short):
 		return fmt.Sprintf("%d requests were short", *e.Short)
 	case positive(e.Dropped):
@@ -158,7 +168,10 @@ func (e *Entry) workload() string {
 	if e.withWrite {
 		return "the job also wrote; a fit needs rw=randread"
 	}
-	rw, _, _ := strings.Cut(e.RW, ":")
+	if e.refused != "" {
+		return e.refused
+	}
+	rw, run, _ := strings.Cut(e.RW, ":")
 	switch {
 	case rw == "" && !e.complete:
 		return "the file does not give rw, so the reads may be sequential; " + wantOptions
@@ -167,13 +180,17 @@ func (e *Entry) workload() string {
 	case rw != "randread":
 		return fmt.Sprintf("rw=%s is not reads alone; a fit needs rw=randread", rw)
 	}
-	for _, name := range limiting {
-		if v := e.given[name]; v != "" && strings.Trim(v, "0,") != "" {
-			return fmt.Sprintf("%s=%s limits the job, not the device; remove it", name, v)
-		}
+	if why := e.given.sequential(run); why != "" {
+		return why
+	}
+	if why := e.given.limited(); why != "" {
+		return why
 	}
 	if e.Engine == "mmap" {
 		return "ioengine=mmap reads through the page cache; use psync or io_uring with direct=1"
+	}
+	if passthrough[e.Engine] {
+		return ""
 	}
 	if e.Direct == nil && !e.complete {
 		return "the file does not say whether the reads were direct; " + wantOptions
@@ -187,8 +204,5 @@ func (e *Entry) workload() string {
 // wantOptions is the remedy where options are missing.
 const wantOptions = "fio 2.17 and later list the options of their jobs, save for some jobs of a " +
 	"client with group_reporting"
-
-// limiting are the options that limit a job below the rate of the device.
-var limiting = []string{"rate", "rate_iops", "thinktime", "latency_target"}
 
 func positive(n *int64) bool { return n != nil && *n > 0 }

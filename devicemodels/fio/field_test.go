@@ -105,7 +105,7 @@ func TestField_F6_NoLatencyIsNotZero(t *testing.T) {
 	}
 	// Percentiles of the total latency under the name of the completion's.
 	e = parse(t,
-		`{"jobs": [{"job options": {"lat_percentiles": "1"}, "read": {"total_ios": 9, "lat_ns": {"mean": 70, "N": 9}, "clat_ns": {"mean": 60, "N": 9, "percentile": {"50.0": 69}}}}]}`).Entries[0]
+		`{"jobs": [{"job options": {"lat_percentiles": "1"}, "read": {"total_ios": 900, "lat_ns": {"mean": 70, "N": 9}, "clat_ns": {"mean": 60, "N": 9, "percentile": {"50.0": 69}}}}]}`).Entries[0]
 	if e.Complete.Percentile(50) != nil || e.Total.Percentile(50) == nil ||
 		*e.Total.Percentile(50) != 69 || len(e.Warnings) != 1 {
 		t.Errorf("%+v", e)

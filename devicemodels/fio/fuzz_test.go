@@ -13,9 +13,13 @@ import (
 
 // FuzzParse: for any bytes there is no panic, the same File twice, and no impossible number.
 func FuzzParse(f *testing.F) {
-	seeds, err := filepath.Glob("testdata/*.[jo]*")
-	if err != nil || len(seeds) < 10 {
-		f.Fatalf("%d seeds: %v", len(seeds), err)
+	var seeds []string
+	for _, pattern := range []string{"*.[jo]*", "field/*", "tools/*", "real/*/*.[lo]*"} {
+		list, err := filepath.Glob("testdata/" + pattern)
+		if err != nil || len(list) < 4 {
+			f.Fatalf("%s: %d seeds: %v", pattern, len(list), err)
+		}
+		seeds = append(seeds, list...)
 	}
 	for _, name := range seeds {
 		data, err := os.ReadFile(name)
@@ -30,8 +34,9 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte("<h> note\n<h> {\"client_stats\": [{\"jobname\": \"All clients\"}, {}]}"))
 	f.Add([]byte(statusReport(101, 1, 10) + statusReport(102, 2, 20)))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		file, err := Parse("x", data)
-		again, errAgain := Parse("x", data)
+		const name = "x_bw.1.log" // a name of logs, which other files may have
+		file, err := Parse(name, data)
+		again, errAgain := Parse(name, data)
 		if (err == nil) != (errAgain == nil) || err != nil && err.Error() != errAgain.Error() ||
 			!reflect.DeepEqual(file, again) {
 			t.Fatalf("two results of the same bytes: %+v %v, %+v %v", file, err, again, errAgain)
@@ -41,6 +46,9 @@ func FuzzParse(f *testing.F) {
 		}
 		for i := range file.Entries {
 			checkEntry(t, &file.Entries[i])
+		}
+		if file.Log != nil {
+			checkLog(t, file.Log)
 		}
 		cells, leftOut := Cells([]*File{file})
 		checkCells(t, file, cells, leftOut)
@@ -92,6 +100,19 @@ func checkEntry(t *testing.T, e *Entry) {
 			if b.At <= 0 || b.Count <= 0 {
 				t.Fatalf("bin %+v", b)
 			}
+		}
+	}
+}
+
+// checkLog: plateaus follow each other, at rates that are none below zero.
+func checkLog(t *testing.T, l *Log) {
+	t.Helper()
+	if len(l.Plateaus) == 0 || len(l.Plateaus) > maxPlateaus {
+		t.Fatalf("%d plateaus", len(l.Plateaus))
+	}
+	for i, p := range l.Plateaus {
+		if p.Rate < 0 || p.From < 0 || p.To <= p.From || i > 0 && p.From != l.Plateaus[i-1].To {
+			t.Fatalf("%+v", l.Plateaus)
 		}
 	}
 }

@@ -135,7 +135,7 @@ func size(s string, kilo uint64) (v uint64, ok bool) {
 	if err != nil {
 		return 0, false
 	}
-	if suffix == "" || suffix[0] == 'b' && base == 10 {
+	if suffix == "" || suffix[0] == 'b' || base == 16 { // "0x1k" is 1, checked with fio 3.42
 		return v, true
 	}
 	power := strings.IndexByte("kmgtp", suffix[0]) + 1

@@ -17,9 +17,8 @@ import (
 // MaxBytes is the size limit of a file.
 const MaxBytes = 256 * units.MiB
 
-// maxTries bounds the number of lines beginning with a brace that are tried as the start of the
-// JSON.
-const maxTries = 16
+// maxTries bounds the places that are tried as the start of fio's JSON and are not.
+const maxTries = 64
 
 // Read reads one output of fio of at most MaxBytes. Errors are those of the file system, or wrap
 // ErrFormat.
@@ -32,7 +31,9 @@ func Read(ctx context.Context, path string) (*File, error) {
 }
 
 // Parse reads one output of fio: JSON with any text around it. The text becomes warnings and errors
-// of the File. name is the File of the Entries, and is used in messages. Errors wrap ErrFormat.
+// of the File. It also reads bandwidth logs of fio and the results of a few other storage tests, and
+// refuses others by their names. name is the File of the Entries, and is used in messages. Errors
+// wrap ErrFormat.
 func Parse(name string, data []byte) (*File, error) {
 	fail := func(format string, args ...any) (*File, error) {
 		return nil, fmt.Errorf("fio: %s: %s: %w", name, fmt.Sprintf(format, args...), ErrFormat)
@@ -49,26 +50,45 @@ func Parse(name string, data []byte) (*File, error) {
 		return fail("%v", err)
 	}
 	data = input.TrimMark(data)
-	found, around, err := find(data)
-	if len(found) == 0 && err == nil && bytes.Contains(data, []byte("> {")) {
-		found, around, err = find(withoutHosts(data))
+	found, err := find(data)
+	if len(found.documents) == 0 && err == nil && bytes.Contains(data, []byte("> {")) {
+		found, err = find(withoutHosts(data))
 	}
-	if len(found) == 0 && err != nil {
+	if len(found.documents) == 0 && err != nil {
 		return fail("%v", err)
 	}
-	if len(found) == 0 {
-		said := ""
-		if lines := quotable(data); len(lines) > 0 {
-			said = fmt.Sprintf(" (it says %s)", quote(lines[0].text))
-		}
-		return fail("holds no JSON object of fio%s; run fio with --output-format=json+ "+
-			"--output=FILE", said)
+	f := &File{Name: name, Tool: toolFio}
+	if len(found.documents) > 0 {
+		f.addNoise(found.around)
+		f.addDocuments(found.documents)
+		f.addBroken(&found)
+		f.Warnings = append(f.Warnings, oddNumbers(data)...)
+		return f, nil
 	}
-	f := &File{Name: name}
-	f.addNoise(around)
-	f.addDocuments(found)
-	f.Warnings = append(f.Warnings, oddNumbers(data)...)
-	return f, nil
+	for _, read := range []func(*File, []byte) (bool, error){readLog, readElbencho, readDiskMark} {
+		if mine, err := read(f, data); err != nil {
+			return fail("%v", err)
+		} else if mine {
+			return f, nil
+		}
+	}
+	if why := foreign(data); why != "" {
+		return fail("%s", why)
+	}
+	said := ""
+	if lines := quotable(data); len(lines) > 0 {
+		said = fmt.Sprintf(" (it says %s)", quote(lines[0].text))
+	}
+	return fail("holds no JSON object of fio%s; run fio with --output-format=json+ "+
+		"--output=FILE", said)
+}
+
+// findings are the JSON objects of fio in a file, and what is around them.
+type findings struct {
+	documents []document
+	around    []around
+	broken    int  // objects of fio that cannot be read, beside those that can
+	lastCut   bool // the last of them goes on to the end of the file
 }
 
 // around is the text before, between and after the JSON objects.
@@ -77,31 +97,63 @@ type around struct {
 	text  []byte
 }
 
-// find returns the JSON objects of fio that begin at the start of a line, and the text around them.
-// The error is the reason why a candidate is not fio's JSON.
-func find(data []byte) (found []document, texts []around, firstErr error) {
-	where, from := "before", 0
-	for at, tries := 0, 0; at < len(data) && tries < maxTries; {
-		if data[at] == '{' {
-			tries++
-			d, size, err := parseDocument(data[at:])
-			if err == nil && d.isFio() {
-				texts = append(texts, around{where, data[from:at]})
-				found = append(found, d)
-				where, from, at = "after", at+size, at+size
-				tries = 0
-			} else if err != nil && firstErr == nil {
-				firstErr = fmt.Errorf("line %d: the JSON that begins on line %d cannot be read: %w",
-					input.LineAt(data, int64(at)+offsetOf(err)), input.LineAt(data, int64(at)), err)
-			}
+// versionKey is the first key of fio's JSON.
+var versionKey = []byte(`"fio version"`)
+
+// find returns the JSON objects of fio and the text around them. An object begins at the start of a
+// line, also after a carriage return; one that begins with the version may begin anywhere, as after
+// a progress bar or another object. The error is the reason why a candidate is not fio's JSON.
+func find(data []byte) (f findings, firstErr error) {
+	where, from, broken := "before", 0, -1 // broken: start of an object that cannot be read
+	close := func(at int) {
+		if broken >= 0 {
+			f.broken++
+			at, broken = broken, -1
 		}
-		next := bytes.IndexByte(data[at:], '\n')
+		f.around = append(f.around, around{where, data[from:at]})
+	}
+	tries := 0
+	for at := 0; tries < maxTries; at++ {
+		next := bytes.IndexByte(data[at:], '{')
 		if next < 0 {
 			break
 		}
-		at += next + 1
+		at += next
+		whole := bytes.HasPrefix(bytes.TrimLeft(data[at+1:], " \t\r\n"), versionKey)
+		if !whole && at > 0 && data[at-1] != '\n' && data[at-1] != '\r' {
+			continue
+		}
+		d, size, err := parseDocument(data[at:])
+		if err == nil && d.isFio() {
+			close(at)
+			f.documents = append(f.documents, d)
+			f.lastCut = false
+			where, from = "after", at+size
+			at = from - 1
+			continue
+		}
+		tries++
+		if err != nil && firstErr == nil {
+			firstErr = fmt.Errorf("line %d: the JSON that begins on line %d cannot be read: %w",
+				input.LineAt(data, int64(at)+offsetOf(err)), input.LineAt(data, int64(at)), err)
+		}
+		if err != nil && whole && broken < 0 {
+			broken, f.lastCut = at, errors.Is(err, errCutOff)
+		}
 	}
-	return found, append(texts, around{where, data[from:]}), firstErr
+	close(len(data))
+	return f, firstErr
+}
+
+// addBroken says which reports are left out because they cannot be read.
+func (f *File) addBroken(found *findings) {
+	switch n := found.broken; {
+	case n > 0 && found.lastCut:
+		f.warn("the last report is cut off and left out, as if fio was killed; the last whole one " +
+			"counts")
+	case n > 0:
+		f.warn("%d reports of fio that cannot be read are left out", n)
+	}
 }
 
 // offsetOf is the place of an error of JSON, in bytes since its start.
@@ -115,13 +167,16 @@ func offsetOf(err error) int64 {
 // isFio reports whether d is fio's JSON rather than other JSON in the same file.
 func (d *document) isFio() bool { return d.Version != "" || d.Jobs != nil || d.Clients != nil }
 
+// errCutOff is the error about a JSON object without an end.
+var errCutOff = errors.New("the file is cut off; run fio again")
+
 // parseDocument reads the JSON object at the start of data and returns its length.
 func parseDocument(data []byte) (document, int, error) {
 	read := func(data []byte) (d document, size int, err error) {
 		dec := json.NewDecoder(bytes.NewReader(data))
 		err = decode(dec, &d)
 		if errors.Is(err, io.ErrUnexpectedEOF) {
-			err = errors.New("the file is cut off; run fio again")
+			err = errCutOff
 		}
 		return d, int(dec.InputOffset()), err
 	}
@@ -264,7 +319,9 @@ func (f *File) addDocuments(found []document) {
 		if f.Version == "" {
 			f.Version = string(d.Version)
 		}
-		for _, list := range []jobs{d.Jobs, d.Clients} {
+		clients, repeated := lastReports(d.Clients)
+		old += repeated
+		for _, list := range []jobs{d.Jobs, clients} {
 			for k := range list {
 				if list[k].Name == allClients && len(list) > 1 {
 					traits.sum = true

@@ -100,10 +100,27 @@ var (
 	}
 	timeUnits = []unit{{"ns", 1}, {"us", 1e3}, {"µs", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"m", 60e9},
 		{"h", 3600e9}}
+	// The micro sign and the Greek letter mu look the same, and keyboards have either.
+	sameLook = strings.NewReplacer("\u03bc", "\u00b5")
 )
 
-func parse(kind, s, example string, table []unit) (int64, error) {
-	text := strings.TrimSpace(s)
+// quantity is a kind of text form. A number without a unit is most likely of the usual unit, and of
+// the base unit from the limit on: "64" is 64KiB, but "4096" is 4096B.
+type quantity struct {
+	kind, usual, base string
+	limit             float64
+	table             []unit
+}
+
+var (
+	sizes     = quantity{"size", "KiB", "B", 1024, byteUnits}
+	rates     = quantity{"rate", "MB/s", "B/s", 1e5, rateUnits}
+	durations = quantity{"duration", "us", "ns", 1e6, timeUnits}
+)
+
+func (q *quantity) parse(s string) (int64, error) {
+	kind, table := q.kind, q.table
+	text := sameLook.Replace(strings.TrimSpace(s))
 	for _, u := range table {
 		num, ok := strings.CutSuffix(text, u.name)
 		if !ok {
@@ -119,9 +136,12 @@ func parse(kind, s, example string, table []unit) (int64, error) {
 		}
 		return int64(math.Round(v)), nil
 	}
-	if _, err := strconv.ParseFloat(text, 64); err == nil {
-		return 0, fmt.Errorf("units: %s %q has no unit; write for example %s", kind, s,
-			text+example)
+	if v, err := strconv.ParseFloat(text, 64); err == nil {
+		unit := q.usual
+		if v >= q.limit {
+			unit = q.base
+		}
+		return 0, fmt.Errorf("units: %s %q has no unit; write for example %s", kind, s, text+unit)
 	}
 	if near := nearly(text, table); near != "" {
 		return 0, fmt.Errorf("units: %q is not a %s; did you mean %s?", s, kind, near)
@@ -167,19 +187,19 @@ func names(table []unit) string {
 
 // ParseBytes reads "4KiB", "1.5GiB", "13.4GB" (decimal) or "512B".
 func ParseBytes(s string) (Bytes, error) {
-	v, err := parse("size", s, "KiB", byteUnits)
+	v, err := sizes.parse(s)
 	return Bytes(v), err
 }
 
 // ParseRate reads "6.10GB/s", "7.0GiB/s" or "7Gb/s" (bits).
 func ParseRate(s string) (Rate, error) {
-	v, err := parse("rate", s, "MB/s", rateUnits)
+	v, err := rates.parse(s)
 	return Rate(v), err
 }
 
 // ParseNanos reads "80us", "1.5ms", "20s".
 func ParseNanos(s string) (Nanos, error) {
-	v, err := parse("duration", s, "us", timeUnits)
+	v, err := durations.parse(s)
 	return Nanos(v), err
 }
 

@@ -49,8 +49,11 @@ func deviceFioCommands(e *env) []*cli.Command {
 				"can use", ArgsUsage: "FILE...",
 			Description: "Reads the JSON of fio 2.1 and later, with any text around it " +
 				"(--output-format=json, json+ or normal,json; client and server; with or\n" +
-				"without group_reporting). Nothing is filled in: what a file does not say stays " +
-				"empty, and null with --json.\n\n" +
+				"without group_reporting), and its bandwidth logs (write_bw_log). Nothing is " +
+				"filled in: what a file does not say stays empty, and null\n" +
+				"with --json. Results of elbencho (--csvfile, --jsonfile) and reports of " +
+				"KDiskMark and CrystalDiskMark are read, too. Other storage tests are\n" +
+				"refused by name, with the commands of fio to run instead.\n\n" +
 				examples("windrow device import-fio device.json",
 					"windrow device import-fio device.json --json"),
 			Flags:  nil,
@@ -123,6 +126,9 @@ func (e *env) fioJob(c *cli.Context) error {
 type fioEntry struct {
 	File      string       `json:"file"`
 	Job       string       `json:"job"`
+	Host      *string      `json:"host"` // of a client's run
+	Group     int          `json:"group"`
+	RW        *string      `json:"rw"`
 	Direction string       `json:"direction"`
 	Block     *units.Bytes `json:"block_bytes"`
 	Depth     *int         `json:"depth"`
@@ -166,6 +172,33 @@ func readFio(ctx context.Context, path string) (*fio.File, error) {
 	return f, err
 }
 
+// fioLog is a bandwidth log in the JSON of import-fio.
+type fioLog struct {
+	File     string       `json:"file"`
+	Plateaus []fioPlateau `json:"plateaus"`
+}
+
+type fioPlateau struct {
+	From units.Nanos `json:"from_ns"`
+	To   units.Nanos `json:"to_ns"`
+	Rate units.Rate  `json:"bandwidth_Bps"`
+}
+
+func fioLogs(files []*fio.File) []fioLog {
+	list := []fioLog{}
+	for _, f := range files {
+		if f.Log == nil {
+			continue
+		}
+		one := fioLog{File: f.Name}
+		for _, p := range f.Log.Plateaus {
+			one.Plateaus = append(one.Plateaus, fioPlateau(p))
+		}
+		list = append(list, one)
+	}
+	return list
+}
+
 // fioVerdict is what is to be said of an entry.
 type fioVerdict struct {
 	why      string // a fit cannot use it; "" = it can
@@ -200,7 +233,8 @@ func fioEntries(files []*fio.File, verdicts map[*fio.Entry]fioVerdict) []fioEntr
 			n := &f.Entries[i]
 			v := verdicts[n]
 			one := fioEntry{
-				File: n.File, Job: n.Job, Direction: n.Direction, Block: n.Block, Depth: n.Depth,
+				File: n.File, Job: n.Job, Host: given(n.Host), Group: n.Group, RW: given(n.RW),
+				Direction: n.Direction, Block: n.Block, Depth: n.Depth,
 				Jobs: n.Jobs, IOs: n.IOs, Bytes: n.Bytes,
 				IOPS: n.IOPS, Bandwidth: n.Bandwidth, LatMean: n.Total.Mean,
 				P50: n.Complete.Percentile(50), Warnings: append(slices.Clone(f.Warnings),
@@ -218,10 +252,18 @@ func fioEntries(files []*fio.File, verdicts map[*fio.Entry]fioVerdict) []fioEntr
 	return list
 }
 
-// fioDocument has a row for every entry.
+// given is nil for what a file does not say.
+func given(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
+// fioDocument has a row for every entry, and for every plateau of a log.
 func fioDocument(files []*fio.File, verdicts map[*fio.Entry]fioVerdict) *document.Document {
 	d := &document.Document{Name: "device-import-fio", Title: "windrow device import-fio",
-		Result: map[string]any{"entries": fioEntries(files, verdicts)}}
+		Result: map[string]any{"entries": fioEntries(files, verdicts), "logs": fioLogs(files)}}
 	t := document.NewTable(document.Text("file"), document.Text("job"), document.Text("direction"),
 		document.Number("block", ""), document.Number("depth", ""), document.Number("jobs", ""),
 		document.Number("IOPS", ""), document.Number("bandwidth", "MB/s"),
@@ -230,6 +272,7 @@ func fioDocument(files []*fio.File, verdicts map[*fio.Entry]fioVerdict) *documen
 	micros := func(v units.Nanos) string { return document.Sig3(float64(v) / 1e3) }
 	megabytes := func(v units.Rate) string { return document.Sig3(float64(v) / 1e6) }
 	useful := 0
+	var doubts fio.Doubts
 	for _, f := range files {
 		for _, w := range f.Warnings {
 			d.Warn(f.Name + ": " + w)
@@ -238,7 +281,7 @@ func fioDocument(files []*fio.File, verdicts map[*fio.Entry]fioVerdict) *documen
 			n := &f.Entries[i]
 			use := "yes"
 			for _, w := range verdicts[n].warnings {
-				d.Warn(n.Source() + ": " + w)
+				doubts.Add(n.Source(), w)
 			}
 			if why := verdicts[n].why; why != "" {
 				use = "no"
@@ -252,9 +295,26 @@ func fioDocument(files []*fio.File, verdicts map[*fio.Entry]fioVerdict) *documen
 				known(n.Complete.Percentile(50), micros), use)
 		}
 	}
+	for _, w := range doubts.List() {
+		d.Warn(w)
+	}
 	d.Headline = fmt.Sprintf("%d entries, %d of them can be used for a device fit", len(t.Rows),
 		useful)
+	if n := len(fioLogs(files)); n > 0 {
+		d.Headline += fmt.Sprintf("; %d bandwidth logs", n)
+	}
 	d.Add("Entries", "", *t)
+	if logs := fioLogs(files); len(logs) > 0 {
+		course := document.NewTable(document.Text("file"), document.Number("from", "s"),
+			document.Number("to", "s"), document.Number("bandwidth", "MB/s"))
+		for _, one := range logs {
+			for _, p := range one.Plateaus {
+				course.Add(one.File, document.Sig3(p.From.Seconds()), document.Sig3(p.To.Seconds()),
+					megabytes(p.Rate))
+			}
+		}
+		d.Add("Bandwidth over time", "", *course)
+	}
 	return d
 }
 
@@ -263,6 +323,9 @@ func fioDocument(files []*fio.File, verdicts map[*fio.Entry]fioVerdict) *documen
 func (e *env) nothingLeft(files []*fio.File, verdicts map[*fio.Entry]fioVerdict) error {
 	reason, measured := files[0].Name+": the JSON holds no jobs", false
 	for _, f := range files {
+		if f.Log != nil {
+			return nil
+		}
 		for i := range f.Entries {
 			n := &f.Entries[i]
 			if verdicts[n].why == "" {

@@ -49,7 +49,7 @@ func TestImportFioJSON(t *testing.T) {
 		t.Fatalf("%d entries, want 6", len(list))
 	}
 	keys := []string{"bandwidth_Bps", "block_bytes", "bytes", "clat_p50_ns", "depth", "direction",
-		"file", "iops", "ios", "job", "jobs", "lat_mean_ns", "warnings"}
+		"file", "group", "host", "iops", "ios", "job", "jobs", "lat_mean_ns", "rw", "warnings"}
 	for _, entry := range list {
 		if got := slices.Sorted(maps.Keys(entry)); !slices.Equal(got, keys) {
 			t.Errorf("keys %v, want %v", got, keys)

@@ -17,7 +17,8 @@ import (
 func deviceFitCommand(e *env) *cli.Command {
 	return &cli.Command{
 		Name: "fit", Usage: "make a device model from outputs of fio", ArgsUsage: "FILE...",
-		Description: "Every read of the files that import-fio calls good for a fit is a cell. " +
+		Description: "Every read of the files that import-fio calls good for a fit is a cell: " +
+			"outputs of fio, and what else import-fio reads. " +
 			"The model is as good as its leave-one-out error says; too few cells\n" +
 			"make its interval wide, or the fit is refused and says which measurement to add. A " +
 			"value from a data sheet can be fixed.\n\n" +
