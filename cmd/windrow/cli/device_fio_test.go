@@ -177,3 +177,62 @@ func TestFioJob(t *testing.T) {
 		}
 	}
 }
+
+// Field case N28: the JSON says of whom and of what an entry is.
+func TestField_N28_WhoAndWhat(t *testing.T) {
+	list := resultOf[struct{ Entries []map[string]any }](t, must(t, "device", "import-fio", "--json",
+		fioFixture(t, "clients.out"), fioFixture(t, "v2.1.4.json"))).Entries
+	for i, want := range []map[string]any{
+		{"host": "alpha:8765", "rw": "randread", "group": 0.0},
+		{"host": "beta:8765", "rw": "randread", "group": 0.0},
+		{"host": nil, "rw": nil, "group": 0.0},
+	} {
+		for key, value := range want {
+			if got := list[i][key]; got != value {
+				t.Errorf("entry %d: %s is %v, want %v", i, key, got, value)
+			}
+		}
+	}
+}
+
+// Field case F10: a log is shown as plateaus, and a fit warns of its cliff.
+func TestField_F10_Log(t *testing.T) {
+	log := fioFixture(t, "field/F10_bw.log")
+	logs := resultOf[struct{ Logs []fioLog }](t, must(t, "device", "import-fio", "--json", log)).Logs
+	if len(logs) != 1 || len(logs[0].Plateaus) != 2 || logs[0].Plateaus[0] != (fioPlateau{0,
+		44_500_000_000, 2_457_600_000}) {
+		t.Errorf("%+v", logs)
+	}
+	text := strings.Join(strings.Fields(must(t, "device", "import-fio", log)), " ")
+	for _, want := range []string{"1 bandwidth logs", "after 44.5s", "factor: 0.0833",
+		"Bandwidth over time"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	t.Chdir(t.TempDir())
+	if o := command("device", "fit", fioFixture(t, "grid.json"), log, "-o",
+		"a.device.yaml"); o.code != exitOK || !strings.Contains(strings.Join(strings.Fields(
+		o.stdout), " "), "after 44.5s") {
+		t.Errorf("exit %d\n%s%s", o.code, o.stdout, o.stderr)
+	}
+}
+
+// Results of other tools fit a device; those that are not read are refused with commands to run.
+func TestOtherStorageTests(t *testing.T) {
+	t.Chdir(t.TempDir())
+	must(t, "device", "fit", fioFixture(t, "tools/elbencho.csv"), "-o", "a.device.yaml")
+	o := command("device", "fit", fioFixture(t, "tools/kdiskmark.txt"), "-o", "b.device.yaml")
+	if o.code == exitOK || !strings.Contains(o.stderr, "cells") {
+		t.Errorf("exit %d of one size at two depths: %s", o.code, o.stderr)
+	}
+	write(t, "dd.txt", "16+0 records in\n16+0 records out\n")
+	for _, verb := range [][]string{{"import-fio", "dd.txt"}, {"fit", "dd.txt", "-o",
+		"c.device.yaml"}} {
+		o := command(append([]string{"device"}, verb...)...)
+		if o.code != exitInput || o.stdout != "" || !strings.Contains(o.stderr, "output of dd") ||
+			!strings.Contains(o.stderr, "windrow device fio-job --file FILE > device.fio") {
+			t.Errorf("%v: exit %d\n%s%s", verb, o.code, o.stdout, o.stderr)
+		}
+	}
+}
