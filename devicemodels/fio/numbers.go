@@ -20,42 +20,39 @@ var numberRange = bounds.Range[float64]{Least: 0, Most: maxCount,
 // numberKeys are the keys whose numbers are read. "error" may be negative. "min" is not read: fio
 // writes the largest integer for one that it did not measure.
 var numberKeys = []string{"io_bytes", "io_kbytes", "bw_bytes", "bw", "iops", "runtime", "total_ios",
-	"short_ios", "drop_ios", "mean", "N", "timestamp", "elapsed", "groupid"}
+	"short_ios", "drop_ios", "mean", "N", "timestamp", "elapsed", "groupid", "bw_mean", "bw_dev",
+	"bw_samples", "job_start", "total_err"}
 
 // mostOdd bounds the numbers that oddNumbers lists.
 const mostOdd = 20
 
-// oddNumbers lists the numbers of a file that are read and are in no range, by line and path. They
-// count as absent.
-func oddNumbers(data []byte) (list []string) {
-	for at := 0; at < len(data) && len(list) < mostOdd; {
-		if data[at] == '{' {
-			text := data[at:]
-			if clean := withoutNaN(text); clean != nil {
-				text = clean
-			}
-			end, odd := oddIn(text, input.LineAt(data, int64(at)))
-			list = append(list, odd...)
-			at += end
+// oddNumbers lists the numbers of the objects found that are read and are in no range, by line and
+// path. They count as absent.
+func oddNumbers(f *findings) (list []string) {
+	line, before := 1, 0
+	for _, at := range f.at {
+		line += bytes.Count(f.data[before:at.start], []byte("\n"))
+		before = at.start
+		text := f.data[at.start:at.end]
+		if clean := withoutNaN(text); clean != nil {
+			text = clean
 		}
-		next := bytes.IndexByte(data[at:], '\n')
-		if next < 0 {
-			break
+		list = append(list, oddIn(text, line)...)
+		if len(list) >= mostOdd {
+			return list[:mostOdd]
 		}
-		at += next + 1
 	}
-	return list[:min(len(list), mostOdd)]
+	return list
 }
 
-// oddIn lists those of the JSON object that data begins with, and returns its length. line is that
-// of its first byte.
-func oddIn(data []byte, line int) (length int, list []string) {
+// oddIn lists those of one JSON object. line is that of its first byte.
+func oddIn(data []byte, line int) (list []string) {
 	dec := jsontext.NewDecoder(bytes.NewReader(data), jsontext.AllowDuplicateNames(true),
 		jsontext.AllowInvalidUTF8(true))
 	for {
 		token, err := dec.ReadToken()
 		if err != nil || dec.StackDepth() == 0 {
-			return int(dec.InputOffset()), list
+			return list
 		}
 		if kind := token.Kind(); kind != '0' && kind != '"' || len(list) == mostOdd {
 			continue

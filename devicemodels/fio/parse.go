@@ -62,7 +62,7 @@ func Parse(name string, data []byte) (*File, error) {
 		f.addNoise(found.around)
 		f.addDocuments(found.documents)
 		f.addBroken(&found)
-		f.Warnings = append(f.Warnings, oddNumbers(data)...)
+		f.Warnings = append(f.Warnings, oddNumbers(&found)...)
 		return f, nil
 	}
 	for _, read := range []func(*File, []byte) (bool, error){readLog, readElbencho, readDiskMark} {
@@ -85,7 +85,9 @@ func Parse(name string, data []byte) (*File, error) {
 
 // findings are the JSON objects of fio in a file, and what is around them.
 type findings struct {
+	data      []byte
 	documents []document
+	at        []place // of the documents
 	around    []around
 	broken    int  // objects of fio that cannot be read, beside those that can
 	lastCut   bool // the last of them goes on to the end of the file
@@ -97,6 +99,9 @@ type around struct {
 	text  []byte
 }
 
+// place is a part of a file: its first byte, and the one behind its last.
+type place struct{ start, end int }
+
 // versionKey is the first key of fio's JSON.
 var versionKey = []byte(`"fio version"`)
 
@@ -104,6 +109,7 @@ var versionKey = []byte(`"fio version"`)
 // line, also after a carriage return; one that begins with the version may begin anywhere, as after
 // a progress bar or another object. The error is the reason why a candidate is not fio's JSON.
 func find(data []byte) (f findings, firstErr error) {
+	f.data = data
 	where, from, broken := "before", 0, -1 // broken: start of an object that cannot be read
 	close := func(at int) {
 		if broken >= 0 {
@@ -119,14 +125,14 @@ func find(data []byte) (f findings, firstErr error) {
 			break
 		}
 		at += next
-		whole := bytes.HasPrefix(bytes.TrimLeft(data[at+1:], " \t\r\n"), versionKey)
-		if !whole && at > 0 && data[at-1] != '\n' && data[at-1] != '\r' {
+		start, whole := mayStart(data, at)
+		if !start {
 			continue
 		}
 		d, size, err := parseDocument(data[at:])
 		if err == nil && d.isFio() {
 			close(at)
-			f.documents = append(f.documents, d)
+			f.documents, f.at = append(f.documents, d), append(f.at, place{at, at + size})
 			f.lastCut = false
 			where, from = "after", at+size
 			at = from - 1
@@ -143,6 +149,14 @@ func find(data []byte) (f findings, firstErr error) {
 	}
 	close(len(data))
 	return f, firstErr
+}
+
+// mayStart reports whether the brace at a place may begin fio's JSON, and whether its first key says
+// that it does.
+func mayStart(data []byte, at int) (start, whole bool) {
+	rest := data[at+1 : min(len(data), at+1+64)]
+	whole = bytes.HasPrefix(bytes.TrimLeft(rest, " \t\r\n"), versionKey)
+	return whole || at == 0 || data[at-1] == '\n' || data[at-1] == '\r', whole
 }
 
 // addBroken says which reports are left out because they cannot be read.
