@@ -17,7 +17,7 @@ SYSTEMS    := darwin/arm64 linux/arm64 windows/amd64
 PER_SYSTEM := ./engine/... ./cmd/windrow/cli ./kernels/... ./replay/... ./traces/...
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race fuzz lint generate bench signals golden goldens-fixtures gguf-fixtures published vopr vopr-planted demo validate validate-fitted gpu-check gpu-check-bundle gpu-check-emulated peers clean
+.PHONY: help build test race fuzz lint generate bench signals golden goldens-fixtures gguf-fixtures fio-fixtures published vopr vopr-planted demo validate validate-fitted gpu-check gpu-check-bundle gpu-check-emulated peers clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-19s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -102,6 +102,9 @@ gpu-check-bundle: ## bin/gpu-check.tgz: the programs of gpu-check for a machine 
 
 gpu-check-emulated: ## gpu-check on the stand-in for a GPU, without times; needs a C++ compiler
 	GO='$(GO)' scripts/gpu-check -emulated
+
+fio-fixtures: ## what FIO (default: fio) prints, as fixtures of devicemodels/fio; writes to the disk
+	FIO='$(or $(FIO),fio)' tools/fio_fixtures/make.sh
 
 peers: ## our residency pass beside libCacheSim's LRU; CACHESIM names its program
 	$(GO) run ./tools/peers/libcachesim --cachesim '$(CACHESIM)'
