@@ -149,7 +149,8 @@ func (e *Entry) setBytes(d *direction) {
 			return
 		case d.oldKeys():
 			scale = 1024
-			e.warn("io_bytes is taken as KiB, as older versions of fio 2 write it: nothing in the " +
+			e.warn("io_bytes is taken as KiB, as older versions of fio 2 write it: nothing in " +
+				"the " +
 				"file shows the unit")
 		}
 	}

@@ -38,10 +38,11 @@ type diskMark struct {
 }
 
 var diskMarks = map[string]diskMark{
-	"CrystalDiskMark": {engine: "windowsaio", megabyte: 1e6, total: true, direct: true, bestOf: true},
-	"KDiskMark":       {engine: "libaio", megabyte: 1024e3},
-	"tdeDiskMark":     {engine: "libaio", megabyte: 1024e3},
-	"QDiskMark":       {megabyte: 1024e3},
+	"CrystalDiskMark": {engine: "windowsaio", megabyte: 1e6, total: true, direct: true,
+		bestOf: true},
+	"KDiskMark":   {engine: "libaio", megabyte: 1024e3},
+	"tdeDiskMark": {engine: "libaio", megabyte: 1024e3},
+	"QDiskMark":   {megabyte: 1024e3},
 }
 
 // cached is a number of reads a second, one after the other, that no drive serves: 4 µs each.

@@ -1,6 +1,6 @@
-// Package fio reads outputs of fio and writes job files for the measurements of a device fit. It also
-// reads results of elbencho, KDiskMark and CrystalDiskMark, as entries of the same kind, and refuses
-// other storage tests by their names.
+// Package fio reads outputs of fio and writes job files for the measurements of a device fit. It
+// also reads results of elbencho, KDiskMark and CrystalDiskMark, as entries of the same kind, and
+// refuses other storage tests by their names.
 //
 // The model. A File is one output of fio. An Entry is one direction of one job. A Cell is one
 // measured point for a fit: requests of one size, their number in flight, and bytes per second. A

@@ -81,7 +81,8 @@ func (e *Entry) warnOfOptions() {
 	o := e.given
 	const few = 100
 	if positive(e.IOs) && *e.IOs < few {
-		e.warn("only %d requests were made, so the rate is hardly known; run the job longer", *e.IOs)
+		e.warn("only %d requests were made, so the rate is hardly known; run the job longer",
+			*e.IOs)
 	}
 	kind, _, _ := strings.Cut(o["random_distribution"], ":")
 	switch kind {
@@ -90,7 +91,8 @@ func (e *Entry) warnOfOptions() {
 		e.warn("random_distribution=%s: some places are read again and again, and a cache may "+
 			"serve them; the rate is not that of reads spread evenly", o["random_distribution"])
 	}
-	if v := o["zonemode"]; v == "strided" || v == "" && o["zonesize"] != "" && o["zonesize"] != "0" {
+	if v := o["zonemode"]; v == "strided" || v == "" && o["zonesize"] != "" &&
+		o["zonesize"] != "0" {
 		e.warn("zonesize=%s: reads stay in one zone for a while, and are not spread evenly",
 			o["zonesize"])
 	}

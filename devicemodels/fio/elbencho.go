@@ -160,8 +160,9 @@ func elbenchoObjects(data []byte) ([]phase, error) {
 		list = append(list, phase{
 			"line": fmt.Sprintf("object %d", len(list)+1), "label": string(one.Label),
 			"operation": string(one.Type), "path type": string(c.Path), "hosts": string(c.Hosts),
-			"threads": string(c.Threads), "file size": string(c.Size), "block size": string(c.Block),
-			"direct IO": flag(c.Direct), "random": flag(c.Random),
+			"threads": string(c.Threads), "file size": string(c.Size),
+			"block size": string(c.Block),
+			"direct IO":  flag(c.Direct), "random": flag(c.Random),
 			"random aligned": flag(c.Aligned), "IO depth": string(c.Depth),
 			"version": string(c.Version), "command": string(c.Command),
 			"time ms [first]": put(one.First.Elapsed), "time ms [last]": put(one.Last.Elapsed),

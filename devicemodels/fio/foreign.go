@@ -69,7 +69,8 @@ var foreignTools = []foreignTool{
 	{"an output of Filebench", line1(`Filebench Version`), noDepths, ""},
 	{"an output of SPDK's perf", line1(`Device Information\s*:\s*IOPS`), noDepths, ""},
 	{"an output of gdsio", line1(`IoType: \S+ XferType:`), "it reads into the memory of a GPU", ""},
-	{"an output of yabs.sh", line1(`.*Yet-Another-Bench-Script|fio Disk Speed Tests`), noDepths, ""},
+	{"an output of yabs.sh", line1(`.*Yet-Another-Bench-Script|fio Disk Speed Tests`), noDepths,
+		""},
 	{"an output of stress-ng", line1(`stress-ng: `), noDepths, ""},
 	{"an output of iostat", line1(`avg-cpu:\s+%user`), "it counts what others read", ""},
 }

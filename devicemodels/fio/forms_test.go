@@ -161,7 +161,8 @@ func TestField_N03_AfterProgress(t *testing.T) {
 	if *e.IOPS != 100000 || e.Usable() != "" {
 		t.Errorf("%+v: %s", e, e.Usable())
 	}
-	for _, text := range []string{"bar\r{\"jobs\": [{}]}", "bar {\"fio version\": \"fio-4\", \"jobs\": [{}]}",
+	for _, text := range []string{"bar\r{\"jobs\": [{}]}",
+		"bar {\"fio version\": \"fio-4\", \"jobs\": [{}]}",
 		"bar\x1b[K{\r\n\t\"fio version\" : \"fio-4\", \"jobs\": [{}]}"} {
 		if f := parse(t, text); len(f.Entries) != 1 {
 			t.Errorf("%q: %d entries", text, len(f.Entries))
@@ -339,7 +340,8 @@ func TestField_N25_ClientReports(t *testing.T) {
 // Jobs of one group that did not run together, and groups that did.
 func TestTogether(t *testing.T) {
 	job := func(name string, group int, start, runtime int, options string) string {
-		return fmt.Sprintf(`{"jobname": %q, "groupid": %d, "job_start": %d, "job options": {"direct":
+		return fmt.Sprintf(
+			`{"jobname": %q, "groupid": %d, "job_start": %d, "job options": {"direct":
 			"1", "ioengine": "libaio", "iodepth": "4", "rw": "randread", "bs": "4k"%s}, "read":
 			{"total_ios": 1000, "io_bytes": 4096000, "io_kbytes": 4000, "bw_bytes": 4096000,
 			"iops": 1000, "runtime": %d}}`, name, group, start, options, runtime)
@@ -423,7 +425,8 @@ func TestRealForms(t *testing.T) {
 			}
 			if !slices.Equal(got, c.cells) || c.left != "" && (len(left) == 0 ||
 				!strings.Contains(left[0].Why, c.left)) {
-				t.Errorf("%s %s: cells %q, want %q; left out %v", version, c.file, got, c.cells, left)
+				t.Errorf("%s %s: cells %q, want %q; left out %v", version, c.file, got, c.cells,
+					left)
 			}
 		}
 		checkDoubtful(t, read("doubtful.json"))
@@ -444,7 +447,8 @@ func TestRealForms(t *testing.T) {
 		}
 		for _, name := range []string{"terse.out", "normal.out"} {
 			_, err := Read(t.Context(), filepath.Join("testdata/real", version, name))
-			if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "--output-format=json+") {
+			if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(),
+				"--output-format=json+") {
 				t.Errorf("%s %s: %v", version, name, err)
 			}
 		}
@@ -503,7 +507,8 @@ func TestLog(t *testing.T) {
 		"two jobs": {"x_bw.log", rows(20, func(i int) string {
 			return fmt.Sprintf("%d, 1000, 0, 0, 0", 500*(i/2))
 		}), "several jobs"},
-		"writes":        {"x_bw.1.log", "500, 1000, 1, 0, 0\n1000, 1000, 1, 0, 0\n", "without a read"},
+		"writes": {"x_bw.1.log", "500, 1000, 1, 0, 0\n1000, 1000, 1, 0, 0\n",
+			"without a read"},
 		"one moment":    {"x_bw.1.log", "500, 1000, 0, 0, 0\n", "one moment"},
 		"iops averaged": {"x_iops.1.log", "500, 10, 0, 0\n1000, 10, 0, 0\n", "write_bw_log"},
 		"no name":       {"log.txt", "500, 10, 0, 0\n1000, 10, 0, 0\n", "name it as fio does"},
@@ -524,7 +529,8 @@ func TestLog(t *testing.T) {
 		"rising":  {func(i int) int { return 500 + i/50*500 }, []units.Rate{512_000, 1024_000}},
 		"small":   {func(i int) int { return 1000 - i/50*100 }, []units.Rate{972_800}},
 		"nothing": {func(i int) int { return 0 }, []units.Rate{0}},
-		"bursts":  {func(i int) int { return 1000 + i/25%2*1000 }, []units.Rate{1024_000, 2048_000, 1024_000, 2048_000}},
+		"bursts": {func(i int) int { return 1000 + i/25%2*1000 }, []units.Rate{1024_000, 2048_000,
+			1024_000, 2048_000}},
 	} {
 		f, err := Parse("x_bw.1.log", []byte(rows(100, func(i int) string {
 			return fmt.Sprintf("%d, %d, 0, 0, 0, 0", 500*(i+1), c.rate(i))
@@ -538,7 +544,8 @@ func TestLog(t *testing.T) {
 			got = append(got, p.Rate)
 		}
 		_, _, falls := f.Log.Falls()
-		if !slices.Equal(got, c.want) || falls != (name == "bursts") || falls != (f.Warnings != nil) {
+		if !slices.Equal(got, c.want) || falls != (name == "bursts") ||
+			falls != (f.Warnings != nil) {
 			t.Errorf("%s: %v, want %v; %q", name, got, c.want, f.Warnings)
 		}
 	}

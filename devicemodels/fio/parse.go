@@ -31,9 +31,9 @@ func Read(ctx context.Context, path string) (*File, error) {
 }
 
 // Parse reads one output of fio: JSON with any text around it. The text becomes warnings and errors
-// of the File. It also reads bandwidth logs of fio and the results of a few other storage tests, and
-// refuses others by their names. name is the File of the Entries, and is used in messages. Errors
-// wrap ErrFormat.
+// of the File. It also reads bandwidth logs of fio and the results of a few other storage tests,
+// and refuses others by their names. name is the File of the Entries, and is used in messages.
+// Errors wrap ErrFormat.
 func Parse(name string, data []byte) (*File, error) {
 	fail := func(format string, args ...any) (*File, error) {
 		return nil, fmt.Errorf("fio: %s: %s: %w", name, fmt.Sprintf(format, args...), ErrFormat)
@@ -151,8 +151,8 @@ func find(data []byte) (f findings, firstErr error) {
 	return f, firstErr
 }
 
-// mayStart reports whether the brace at a place may begin fio's JSON, and whether its first key says
-// that it does.
+// mayStart reports whether the brace at a place may begin fio's JSON, and whether its first key
+// says that it does.
 func mayStart(data []byte, at int) (start, whole bool) {
 	rest := data[at+1 : min(len(data), at+1+64)]
 	whole = bytes.HasPrefix(bytes.TrimLeft(rest, " \t\r\n"), versionKey)
@@ -163,8 +163,8 @@ func mayStart(data []byte, at int) (start, whole bool) {
 func (f *File) addBroken(found *findings) {
 	switch n := found.broken; {
 	case n > 0 && found.lastCut:
-		f.warn("the last report is cut off and left out, as if fio was killed; the last whole one " +
-			"counts")
+		f.warn("the last report is cut off and left out, as if fio was killed; the last " +
+			"whole one counts")
 	case n > 0:
 		f.warn("%d reports of fio that cannot be read are left out", n)
 	}

@@ -16,7 +16,8 @@ func startedTogether(list []*Entry) string {
 	first, last, longest, known := list[0].start, list[0].start, 0.0, true
 	for _, e := range list[1:] {
 		if e.given["wait_for"] != "" {
-			return "wait_for: the jobs of its group ran one after the other; put stonewall between " +
+			return "wait_for: the jobs of its group ran one after the other; put stonewall " +
+				"between " +
 				"them"
 		}
 		if e.given["startdelay"] != list[0].given["startdelay"] {

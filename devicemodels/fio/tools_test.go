@@ -10,7 +10,7 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// checkReads compares the cells of a result of another tool: engine, chunk, depth, threads and rate.
+// checkReads compares the cells of a result of another tool: engine, chunk, depth, threads, rate.
 func checkReads(t *testing.T, f *File, wants []string) {
 	t.Helper()
 	cells, left := Cells([]*File{f})
@@ -133,8 +133,10 @@ func TestDiskMark(t *testing.T) {
 		"windowsaio 4KiB 32/1 614400000", "windowsaio 4KiB 1/1 46284800"})
 	const head = "KDiskMark (3.2.0): x\n[Read]\n"
 	for text, want := range map[string]string{
-		head + "Random 4 KiB (Q= 1, T= 1): 45.2 MB/s [ 99999.0 IOPS] < 9.00 us>":       "contradict",
-		head + "Random 4 KiB (Q= 1, T= 1): 4000.0 MB/s [ 1000000.0 IOPS] < 0.99 us>":   "page cache",
+		head +
+			"Random 4 KiB (Q= 1, T= 1): 45.2 MB/s [ 99999.0 IOPS] < 9.00 us>": "contradict",
+		head +
+			"Random 4 KiB (Q= 1, T= 1): 4000.0 MB/s [ 1000000.0 IOPS] < 0.99 us>": "page cache",
 		head + "Random 4 KiB (Q= 1, T= 1): 45.2 MB/s [ 11300.0 IOPS] < 400.00 us>":     "in flight",
 		"QDiskMark (1.0): x\n[Read]\nRandom 4 KiB (Q= 1, T= 1): 4 MB/s [ 1000.0 IOPS]": "ioengine",
 	} {

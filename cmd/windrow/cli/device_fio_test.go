@@ -180,7 +180,8 @@ func TestFioJob(t *testing.T) {
 
 // Field case N28: the JSON says of whom and of what an entry is.
 func TestField_N28_WhoAndWhat(t *testing.T) {
-	list := resultOf[struct{ Entries []map[string]any }](t, must(t, "device", "import-fio", "--json",
+	list := resultOf[struct{ Entries []map[string]any }](t, must(t, "device", "import-fio",
+		"--json",
 		fioFixture(t, "clients.out"), fioFixture(t, "v2.1.4.json"))).Entries
 	for i, want := range []map[string]any{
 		{"host": "alpha:8765", "rw": "randread", "group": 0.0},
@@ -198,7 +199,8 @@ func TestField_N28_WhoAndWhat(t *testing.T) {
 // Field case F10: a log is shown as plateaus, and a fit warns of its cliff.
 func TestField_F10_Log(t *testing.T) {
 	log := fioFixture(t, "field/F10_bw.log")
-	logs := resultOf[struct{ Logs []fioLog }](t, must(t, "device", "import-fio", "--json", log)).Logs
+	logs := resultOf[struct{ Logs []fioLog }](t, must(t, "device", "import-fio", "--json",
+		log)).Logs
 	if len(logs) != 1 || len(logs[0].Plateaus) != 2 || logs[0].Plateaus[0] != (fioPlateau{0,
 		44_500_000_000, 2_457_600_000}) {
 		t.Errorf("%+v", logs)
