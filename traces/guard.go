@@ -1,25 +1,16 @@
 package traces
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
-	"strconv"
 	"strings"
-	"time"
+
+	"github.com/windrow-sim/windrow/internal/guard"
 )
-
-// limitEnv carries the child's memory limit in bytes from GuardedCheck to ServeCheck.
-const limitEnv = "WINDROW_CHECK_LIMIT"
-
-// guardBase is the memory that a checking child may use beyond the size of the file. The Go runtime
-// reserves much more address space than it uses.
-const guardBase = 4 << 30
 
 // reply is what ServeCheck prints for GuardedCheck.
 type reply struct {
@@ -38,31 +29,23 @@ func GuardedCheck(ctx context.Context, path string, argv []string) (Report, erro
 	if err != nil {
 		return Report{}, fmt.Errorf("traces: %w", err)
 	}
-	return guarded(ctx, path, argv, guardBase+info.Size())
+	return guarded(ctx, path, argv, guard.Base+info.Size())
 }
 
 func guarded(ctx context.Context, path string, argv []string, limit int64) (Report, error) {
-	if len(argv) == 0 {
-		return Report{}, errors.New("traces: check: no command for the child process")
+	const most = 1 << 20 // bytes of a reply
+	out, err := guard.Run(ctx, guard.Child{Argv: argv, Memory: limit, Output: most})
+	var failed *guard.Failed
+	if err != nil && !errors.As(err, &failed) {
+		return Report{}, fmt.Errorf("traces: check of %s: %w", path, err)
 	}
-	var stdout, stderr limited
-	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	cmd.WaitDelay = time.Second // a grandchild may keep the pipes open
-	cmd.Env = append(os.Environ(), limitEnv+"="+strconv.FormatInt(limit, 10))
-	err := cmd.Run()
-	if ctx.Err() != nil {
-		return Report{}, fmt.Errorf("traces: check of %s: %w", path, ctx.Err())
-	}
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		return Report{}, fmt.Errorf("traces: check of %s: the child process: %w", path, err)
+	if failed == nil {
+		failed = &guard.Failed{State: "exit status 0"}
 	}
 	var rep reply
-	if err != nil || json.Unmarshal(stdout.Bytes(), &rep) != nil {
-		first, _, _ := strings.Cut(stderr.String(), "\n")
-		return Report{}, formatError(path, "the file made the checking process fail (%v): %s",
-			cmd.ProcessState, first)
+	if err != nil || json.Unmarshal(out, &rep) != nil {
+		return Report{}, formatError(path, "the file made the checking process fail (%s): %s",
+			failed.State, failed.First)
 	}
 	return rep.Report, rep.err()
 }
@@ -85,14 +68,8 @@ func (r *reply) err() error {
 // and prints the result to w. It returns only errors of printing; errors of the file are part of
 // the result.
 func ServeCheck(ctx context.Context, path string, w io.Writer) error {
-	if text, ok := os.LookupEnv(limitEnv); ok {
-		n, err := strconv.ParseInt(text, 10, 64)
-		if err != nil || n <= 0 {
-			return fmt.Errorf("traces: %s=%q is not a number of bytes", limitEnv, text)
-		}
-		if err := limitMemory(n); err != nil {
-			return fmt.Errorf("traces: memory limit of %d bytes: %w", n, err)
-		}
+	if err := guard.Enter(); err != nil {
+		return err
 	}
 	rep, err := CheckFile(ctx, path)
 	out := reply{Report: rep}
@@ -108,17 +85,4 @@ func ServeCheck(ctx context.Context, path string, w io.Writer) error {
 		}
 	}
 	return json.NewEncoder(w).Encode(out)
-}
-
-// limited keeps the first MiB that is written to it, so that a child cannot fill this process's
-// memory.
-type limited struct{ bytes.Buffer }
-
-// Write implements io.Writer; it never fails.
-func (l *limited) Write(p []byte) (int, error) {
-	const most = 1 << 20
-	if room := most - l.Len(); room > 0 {
-		l.Buffer.Write(p[:min(room, len(p))])
-	}
-	return len(p), nil
 }

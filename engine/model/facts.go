@@ -38,6 +38,8 @@ const (
 //	eos_token_ids               the ids that end a text, beside the tokenizer's own; may be absent
 //	ignored_keys                fields of config.json that were ignored because the user said so,
 //	                            as a JSON list; may be absent
+//	chat_template, chat_template_from
+//	                            the model's chat template and where it was; absent without one
 //	hashes                      what the tensor of that name holds (hashes.go); absent in images
 //	                            of windrow 0.1
 type facts struct {
@@ -46,11 +48,16 @@ type facts struct {
 	tokenizer    []byte
 	ends         []uint32
 	ignored      []string
+	chat         ChatTemplate
 	arch         Arch
 	precision    Precision
 	stride       int
 	hashed       bool
 }
+
+// ChatTemplate is a chat template, not looked at, with the place that it came from. Both are empty
+// where there is none.
+type ChatTemplate struct{ Text, From string }
 
 // record returns the size of one neuron's record without padding.
 func (f facts) record() int { return int(f.arch.Shape.RecordBytes(f.precision.Bundles)) }
@@ -96,6 +103,9 @@ func (f facts) encode() map[string]string {
 		}
 		meta[ignoredKey] = string(text)
 	}
+	if f.chat.Text != "" {
+		meta["chat_template"], meta["chat_template_from"] = f.chat.Text, f.chat.From
+	}
 	if f.hashed {
 		meta[hashesName] = hashesKind
 	}
@@ -108,7 +118,8 @@ const ignoredKey = "ignored_keys"
 // decodeFacts checks the facts of the metadata against each other.
 func decodeFacts(meta map[string]string) (facts, error) {
 	f := facts{name: meta["model"], origin: meta["origin"], source: meta["source_sha256"],
-		tokenizer: []byte(meta["tokenizer"]), hashed: meta[hashesName] != ""}
+		tokenizer: []byte(meta["tokenizer"]), hashed: meta[hashesName] != "",
+		chat: ChatTemplate{meta["chat_template"], meta["chat_template_from"]}}
 	if meta["format"] != imageFormat {
 		return f, fmt.Errorf("%w: not a flash image; make one with windrow pack",
 			checkpoint.ErrFormat)

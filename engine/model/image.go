@@ -28,6 +28,7 @@ type Image struct {
 	Ends []uint32
 	// Ignored are the fields of config.json that packing ignored because the user said so.
 	Ignored []string
+	Chat    ChatTemplate
 
 	file   *checkpoint.File
 	hashes *hashes // nil in an image without them
@@ -88,7 +89,7 @@ func newImage(path string, file *checkpoint.File) (*Image, error) {
 	img := &Image{
 		Path: path, Name: f.name, Arch: f.arch, Shape: f.arch.Shape, Precision: f.precision,
 		Activation: f.arch.Activation.String(), DType: f.precision.Bundles.String(), Hash: f.source,
-		Origin: f.origin, Ends: f.ends, Ignored: f.ignored,
+		Origin: f.origin, Chat: f.chat, Ends: f.ends, Ignored: f.ignored,
 		file: file, hashes: hashes, stride: f.stride, base: make([]int64, f.arch.Shape.Layers),
 	}
 	if len(f.tokenizer) > 0 {

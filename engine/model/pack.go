@@ -16,6 +16,8 @@ type PackOptions struct {
 	Name string
 	// Tokenizer is the text form of the model's tokenizer, to be stored in the image.
 	Tokenizer []byte
+	// Chat is the model's chat template, to be stored in the image.
+	Chat ChatTemplate
 	// Format converts all matrices: to F16, BF16 or F32, which may round; or with Q8 and Q4 the
 	// rows on flash to these, in groups of 32 with a scale, and the others to F16. nil keeps their
 	// types.
@@ -64,7 +66,7 @@ func Pack(ctx context.Context, dir, out string, opt PackOptions) (*PackReport, e
 	if err != nil {
 		return nil, err
 	}
-	f := facts{name: opt.Name, origin: "huggingface", tokenizer: opt.Tokenizer,
+	f := facts{name: opt.Name, origin: "huggingface", tokenizer: opt.Tokenizer, chat: opt.Chat,
 		ends: src.config.Ends, ignored: src.config.Ignored,
 		arch: src.config.Arch, precision: precision, stride: int(opt.Stride), hashed: true}
 	if f.name == "" {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/windrow-sim/windrow/engine/chat"
 	"github.com/windrow-sim/windrow/engine/checkpoint/gguf"
 	"github.com/windrow-sim/windrow/engine/model"
 	"github.com/windrow-sim/windrow/engine/tokenizer"
@@ -55,8 +56,12 @@ func Pack(ctx context.Context, cfg PackConfig) (*model.PackReport, error) {
 	if err != nil {
 		return nil, err
 	}
-	opt := model.PackOptions{Name: cfg.Name, Tokenizer: text, IgnoreIndex: cfg.IgnoreIndex,
-		IgnoreKeys: cfg.IgnoreKey, Stride: cfg.RecordStride}
+	template, err := cfg.chat(ctx)
+	if err != nil {
+		return nil, err
+	}
+	opt := model.PackOptions{Name: cfg.Name, Tokenizer: text, Chat: template,
+		IgnoreIndex: cfg.IgnoreIndex, IgnoreKeys: cfg.IgnoreKey, Stride: cfg.RecordStride}
 	if opt.Name == "" {
 		opt.Name = filepath.Base(filepath.Clean(cfg.Source))
 		if isGGUF(cfg.Source) {
@@ -69,6 +74,45 @@ func Pack(ctx context.Context, cfg PackConfig) (*model.PackReport, error) {
 	}
 	opt.Progress = cfg.Tell.MiB("pack (MiB)")
 	return model.Pack(ctx, cfg.Source, cfg.Out, opt)
+}
+
+// chat finds the model's chat template, and says where it is.
+func (c *PackConfig) chat(ctx context.Context) (t model.ChatTemplate, err error) {
+	from := c.Tokenizer
+	if from == "" {
+		from = c.Source
+	}
+	found := chat.Source{}
+	if isGGUF(from) {
+		found, err = listedChat(ctx, from)
+	} else {
+		found, err = chat.Find(ctx, from)
+	}
+	switch {
+	case err != nil:
+		return t, fmt.Errorf("pack: %w", err)
+	case found.Text != "":
+		c.Tell.Notef("chat template: %s", found.From)
+	case found.From != "":
+		c.Tell.Notef("no chat template: %s", found.From)
+		return t, nil
+	}
+	return model.ChatTemplate(found), nil
+}
+
+// listedChat is the chat template of a GGUF file.
+func listedChat(ctx context.Context, path string) (chat.Source, error) {
+	f, err := gguf.Open(ctx, path)
+	if err != nil {
+		return chat.Source{}, err
+	}
+	defer f.Close()
+	const key = "tokenizer.chat_template"
+	text, ok, err := gguf.Get[string](f, key)
+	if err != nil || !ok {
+		return chat.Source{}, err
+	}
+	return chat.FromText(text, filepath.Base(path)+", "+key)
 }
 
 func isGGUF(path string) bool { return strings.EqualFold(filepath.Ext(path), ".gguf") }

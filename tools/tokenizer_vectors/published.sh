@@ -1,5 +1,5 @@
 #!/bin/sh
-# published.sh FLAGS: compares published tokenizers with their references. Everything that it fetches stays in a
+# published.sh FLAGS: compares published tokenizers and chat templates with their references. Everything that it fetches stays in a
 # temporary folder. FLAGS are those of `go test`, with the build tags last.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
@@ -12,9 +12,15 @@ python3 -m venv "$work/venv"
 "$work/venv/bin/pip" download --quiet --no-binary :all: --no-deps --dest "$work" llama-cpp-python==0.3.36
 mkdir "$work/llama"
 tar -xzf "$work"/llama_cpp_python-*.tar.gz -C "$work/llama" --strip-components=3
+python3 -m venv "$work/chat"
+"$work/chat/bin/pip" install --quiet --requirement "$here/../chat_templates/requirements.txt"
+"$work/chat/bin/python" "$here/../chat_templates/make.py" published \
+    "$work/llama/llama.cpp/models/templates" "$work/chats.json"
 cd "$here/../.."
 # shellcheck disable=SC2086
 go test $1 -tags=giouring,published -count=1 -v -run TestPublished ./engine/tokenizer -published "$work/tokenizers"
 # shellcheck disable=SC2086
 go test $1 -tags=giouring,published -count=1 -v -run TestPublished ./engine/session \
     -vocabularies "$work/llama/llama.cpp/models"
+# shellcheck disable=SC2086
+go test $1 -tags=giouring,published -count=1 -v -run TestPublished ./engine/chat -chats "$work/chats.json"

@@ -7,6 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/windrow-sim/windrow/engine"
+	"github.com/windrow-sim/windrow/engine/chat"
 	"github.com/windrow-sim/windrow/engine/session"
 	"github.com/windrow-sim/windrow/internal/document"
 	"github.com/windrow-sim/windrow/internal/plain"
@@ -33,10 +34,21 @@ func generateCommand(e *env) *cli.Command {
 			"until predictors exist, which rows are needed comes from a trace that was recorded " +
 			"on the same tokens, and the output is checked\n" +
 			"against it. The prompt is then the trace's own.\n\n" +
+			"With --chat the prompt is a conversation: a JSON list of messages, or an object " +
+			"with " +
+			"messages, tools, add_generation_prompt, now and\n" +
+			"chat_template_kwargs. The model's chat template, which pack stores in the image, " +
+			"makes " +
+			"a text of it; the text is read as it is,\n" +
+			"without a token in front. A template runs in a process of its own, with limits on " +
+			"memory, time and output.\n\n" +
 			"With --draft the text is what the model alone would write: exactly when greedy, in " +
 			"distribution when sampled.\n\n" +
 			examples(`windrow generate -m tales.flash.safetensors -n 32 "Once upon a time"`,
 				`windrow generate -m tales.flash.safetensors -n 32 --temp 0.8 --top-k 40 --stop "." "Once upon a time"`,
+				"windrow generate -m tales.flash.safetensors -n 16 "+
+					"--chat examples/chat/story.json "+
+					"--chat-template examples/chat/plain.jinja",
 				"windrow generate -m tales.flash.safetensors -n 16 --prompts "+
 					"examples/prompts/tales.txt --batch 4",
 				"windrow record -m tales.flash.safetensors --prompts examples/prompts/tales.txt "+
@@ -48,6 +60,11 @@ func generateCommand(e *env) *cli.Command {
 			take(samplingFlags...), []cli.Flag{
 				&cli.StringSliceFlag{Name: "stop", Usage: "end before this `TEXT`; may be given " +
 					"several times"},
+				&cli.StringFlag{Name: "chat", Usage: "JSON `FILE` with a conversation, - for " +
+					"stdin: the prompt is what the model's chat template makes of it"},
+				&cli.StringFlag{Name: "chat-template", Usage: "`FILE` with the chat template to " +
+					"use instead of the image's"},
+				&cli.BoolFlag{Name: "child", Hidden: true}, // renders for --chat
 				&cli.StringFlag{Name: "oracle", Usage: "`TRACE` with the masks of the same " +
 					"tokens: run flash-resident"},
 				&cli.IntFlag{Name: "sequence", Usage: "`N`th sequence of the trace"},
@@ -63,6 +80,9 @@ func generateCommand(e *env) *cli.Command {
 }
 
 func (e *env) generate(c *cli.Context) error {
+	if c.Bool("child") {
+		return chat.Serve(e.stdin, e.stdout)
+	}
 	cfg, err := generateConfig(c)
 	if err != nil {
 		return err
@@ -82,15 +102,24 @@ func (e *env) generate(c *cli.Context) error {
 		}
 		draft.Close()
 	}
+	if err := checkChat(c); err != nil {
+		return err
+	}
 	if c.IsSet("prompts") {
 		return e.generateBatches(c, m, cfg)
 	}
+	prompt := c.Args().First()
 	if c.IsSet("oracle") {
 		tr, err := e.openOracle(c, m, &cfg)
 		if err != nil {
 			return err
 		}
 		defer tr.Close()
+	} else if c.IsSet("chat") {
+		if prompt, err = e.chatPrompt(c, m); err != nil {
+			return err
+		}
+		cfg.NoBOS = true
 	} else if err := needArgs(c, 1, "one prompt, in quotes"); err != nil {
 		return err
 	}
@@ -98,7 +127,7 @@ func (e *env) generate(c *cli.Context) error {
 	if streams {
 		cfg.Show = func(text string) { fmt.Fprint(e.stdout, plain.Text(text)) }
 	}
-	g, err := m.Generate(c.Context, c.Args().First(), cfg)
+	g, err := m.Generate(c.Context, prompt, cfg)
 	if streams && g != nil {
 		fmt.Fprintln(e.stdout)
 	}
@@ -110,6 +139,38 @@ func (e *env) generate(c *cli.Context) error {
 		return nil
 	}
 	return e.put(c, g.Document())
+}
+
+// checkChat refuses what a conversation does not go with.
+func checkChat(c *cli.Context) error {
+	switch {
+	case !c.IsSet("chat") && c.IsSet("chat-template"):
+		return usageError("--chat-template goes with --chat FILE, the conversation")
+	case !c.IsSet("chat"):
+		return nil
+	case c.IsSet("prompts") || c.IsSet("oracle") || c.NArg() > 0:
+		return usageError("--chat is the prompt; leave out the prompt, --prompts and --oracle")
+	}
+	return nil
+}
+
+// chatPrompt reads a conversation and renders it.
+func (e *env) chatPrompt(c *cli.Context, m *session.Session) (string, error) {
+	limit, err := maxInput(c)
+	if err != nil {
+		return "", err
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("generate: cannot find this program to start it again: %w", err)
+	}
+	messages, err := chat.Read(c.Context, c.String("chat"), e.stdin, limit)
+	if err != nil {
+		return "", err
+	}
+	return m.Prompt(c.Context, session.Chat{Messages: messages,
+		ChatTemplate: c.String("chat-template"), Now: e.now(),
+		Child: []string{exe, "generate", "-m", c.String("model"), "--child"}})
 }
 
 // generateConfig reads the flags.

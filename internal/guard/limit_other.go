@@ -1,6 +1,6 @@
 //go:build !linux
 
-package traces
+package guard
 
 // limitMemory does nothing: this kernel does not enforce a limit on address space.
 func limitMemory(int64) error { return nil }

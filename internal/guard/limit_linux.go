@@ -1,4 +1,4 @@
-package traces
+package guard
 
 import "golang.org/x/sys/unix"
 
