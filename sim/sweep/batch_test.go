@@ -247,7 +247,7 @@ func TestBatchesThatCannotBe(t *testing.T) {
 		{large, 200, "--sequences 200"}} {
 		bad := good
 		bad.Batch = c.size
-		err := Run(context.Background(), c.src, []Config{good, bad}, Options{},
+		err := Run(context.Background(), c.src, List{good, bad}, Options{},
 			func(*Result) error { return errors.New("a result") })
 		if !errors.Is(err, sim.ErrConfig) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("a batch of %d: error %v, want one of kind sim.ErrConfig with %q", c.size, err,
@@ -277,21 +277,31 @@ func TestPassesAreBounded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := &sweeper{trace: src, configs: configs, variants: map[Variant]*Trace{{}: src},
+		s := &sweeper{trace: src, configs: List(configs), variants: map[Variant]*Trace{{}: src},
 			tables: map[tableKey]*Table{}}
 		if err := s.check(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		var all []int
+		var all []*simulation
 		for i := range 1000 {
-			all = append(all, i)
+			cfg, err := s.config(i)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, &simulation{cfg: &cfg.Config, variant: cfg.Variant})
 		}
-		if tables, events := s.fits(0), s.fit(all, false); tables != c.tables ||
-			events != c.events {
+		fits := func(from int) int {
+			to, err := s.fits(from)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return to
+		}
+		if tables, events := fits(0), s.fit(all); tables != c.tables || events != c.events {
 			t.Errorf("%d tokens: %d configurations by table and %d by events in a pass, want %d "+
 				"and %d", c.tokens, tables, events, c.tables, c.events)
 		}
-		if last := s.fits(1995); last != 2000 {
+		if last := fits(1995); last != 2000 {
 			t.Errorf("the last pass ends at %d", last)
 		}
 	}

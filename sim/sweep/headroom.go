@@ -21,13 +21,13 @@ type bounded struct {
 
 // bound finds the fewest loads for some configurations of one variant, in one more pass over the
 // trace.
-func (s *sweeper) bound(ctx context.Context, indices []int, runs []*simulation) error {
+func (s *sweeper) bound(ctx context.Context, configs []*Config, runs []*simulation) error {
 	var list []*bounded
 	predicted := false
-	t := s.variants[s.configs[indices[0]].Variant]
+	t := s.variants[configs[0].Variant]
 	head := t.Header()
-	for n, i := range indices {
-		cfg, d := &s.configs[i], runs[n].decisions
+	for n, cfg := range configs {
+		d := runs[n].decisions
 		key := leastKey{cfg.Variant, setKey{cfg.Predicted, d.spec}}
 		if _, known := s.least[key]; known {
 			continue

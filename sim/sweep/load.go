@@ -27,6 +27,7 @@ type load struct {
 	memory int // bytes
 	work   int // configurations times cells of the trace; see eventWork
 	cells  int // of the trace
+	count  int
 
 	head     *traces.Header
 	tokens   int
@@ -58,6 +59,14 @@ func (l *load) once(key any) bool {
 	first := !l.seen[key]
 	l.seen[key] = true
 	return first
+}
+
+// overfull adds a configuration, and reports whether it does not fit any more. The first one always
+// fits.
+func (l *load) overfull(cfg *Config, tables bool) bool {
+	l.add(cfg, tables)
+	l.count++
+	return l.count > 1 && (l.memory > passMemory || l.work > max(passWork, l.cells*leastShared))
 }
 
 // add adds a configuration.

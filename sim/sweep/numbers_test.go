@@ -88,11 +88,11 @@ func start(t *testing.T, name string, s *Scenario) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), hung)
 	defer cancel()
-	configs, err := s.Configurations(resolver())
+	configs, err := configurations(s)
 	if err == nil {
 		var trace *Trace
 		if trace, err = FromSynth(s.Trace.Options(true), s.MaxTokens); err == nil {
-			err = Run(ctx, trace, configs[:min(len(configs), 2)], Options{}, func(*Result) error {
+			err = Run(ctx, trace, List(configs[:min(len(configs), 2)]), Options{}, func(*Result) error {
 				return nil
 			})
 		}
@@ -113,7 +113,7 @@ func parsed(t *testing.T, scenario string) ([]Config, *Trace) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	configs, err := s.Configurations(resolver())
+	configs, err := configurations(s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func TestHeadroomIsBounded(t *testing.T) {
 		"windows: 2\ndevices: m1-max\nheadroom: true\n")
 	ctx, cancel := context.WithTimeout(t.Context(), hung)
 	defer cancel()
-	err := Run(ctx, trace, configs, Options{Headroom: true}, nil)
+	err := Run(ctx, trace, List(configs), Options{Headroom: true}, nil)
 	if !errors.Is(err, sim.ErrConfig) || !strings.Contains(err.Error(), "max_tokens") {
 		t.Errorf("%v, want a refusal that names max_tokens", err)
 	}
@@ -152,7 +152,7 @@ func TestMemoryIsAsStated(t *testing.T) {
 func TestMemoryOfManyConfigurations(t *testing.T) {
 	configs, trace := parsed(t, "trace: {like: opt-6.7b, layers: 1, tokens: 2}\n"+
 		"windows: 0..19\ngaps: 0..99\nchunks: [none, 64KiB]\nparallel: 1..2\ndevices: m1-max\n")
-	sweep := &sweeper{trace: trace, variants: map[Variant]*Trace{{}: trace}, configs: configs,
+	sweep := &sweeper{trace: trace, variants: map[Variant]*Trace{{}: trace}, configs: List(configs),
 		tables: map[tableKey]*Table{}}
 	if err := sweep.check(t.Context()); err != nil {
 		t.Fatal(err)
@@ -166,9 +166,11 @@ func TestMemoryOfManyConfigurations(t *testing.T) {
 	before := heap()
 	p := newPass(trace, 1)
 	for i := range configs {
-		table := sweep.tables[tableKey{configs[i].Device, configs[i].Engine, configs[i].Parallel,
-			configs[i].Layout.Align}]
-		if err := p.add(trace, &configs[i].Config, table); err != nil {
+		cfg, err := sweep.config(i)
+		if err == nil {
+			err = p.add(trace, &cfg.Config, sweep.table(&cfg.Config))
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -231,4 +233,16 @@ func TestAbsurdNumbersOfResults(t *testing.T) {
 	if refused < 300 {
 		t.Errorf("%d numbers are refused", refused)
 	}
+}
+
+// configurations are all those of a scenario.
+func configurations(s *Scenario) (list []Config, err error) {
+	all, err := s.Configurations(resolver())
+	if err != nil {
+		return nil, err
+	}
+	for i := range all.Len() {
+		list = append(list, all.At(i))
+	}
+	return list, nil
 }

@@ -104,6 +104,7 @@ type hostTimes struct {
 // simulation is one configuration in a pass.
 type simulation struct {
 	cfg       *sim.Config
+	variant   Variant
 	table     *Table       // nil if reads are events
 	machine   *sim.Machine // of events, and of a GPU; nil if table and host times are enough
 	decisions *decisions

@@ -30,7 +30,7 @@ func sweepTo(t testing.TB, path string, h *Header, resume bool, most int) error 
 	}
 	defer f.Abort()
 	from, to := h.Shard.Range(len(configs))
-	err = Run(context.Background(), FromSource(smallTrace(t), 0), configs[from:to],
+	err = Run(context.Background(), FromSource(smallTrace(t), 0), List(configs[from:to]),
 		Options{Base: from, First: f.Done()}, func(r *Result) error {
 			if f.Done() == most {
 				return errStop
@@ -203,7 +203,7 @@ func TestInterruptedSecondPass(t *testing.T) {
 			cancel()
 		}
 	}}
-	err = Run(ctx, FromSource(smallTrace(t), 0), configs, opt, f.Write)
+	err = Run(ctx, FromSource(smallTrace(t), 0), List(configs), opt, f.Write)
 	f.Abort()
 	if !errors.Is(err, context.Canceled) || f.Done() != first {
 		t.Fatalf("%d results after an interruption behind %d: %v", f.Done(), first, err)

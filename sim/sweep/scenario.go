@@ -321,8 +321,52 @@ type Resolver struct {
 	Image    func(name string) (layout.Geometry, error) // of a flash image
 }
 
+// Configurations are those of a sweep, by number. They are made when they are asked for, so that
+// their number takes no memory.
+type Configurations interface {
+	Len() int
+	// At returns a configuration whose defaults are not filled in. It is safe for concurrent use.
+	At(i int) Config
+}
+
+// List is Configurations in memory.
+type List []Config
+
+// Len implements Configurations.
+func (l List) Len() int { return len(l) }
+
+// At implements Configurations.
+func (l List) At(i int) Config { return l[i] }
+
+// Between is the configurations from one number to below another.
+func Between(all Configurations, from, to int) Configurations { return &someOf{all, from, to} }
+
+type someOf struct {
+	all      Configurations
+	from, to int
+}
+
+func (b *someOf) Len() int { return b.to - b.from }
+
+func (b *someOf) At(i int) Config { return b.all.At(b.from + i) }
+
+// product is the Configurations of a scenario: one of each of its lists, the last list changing
+// first.
+type product struct {
+	s        *Scenario
+	machines []machine // of a device, a backend and an engine
+}
+
+// machine runs configurations, with every depth of the scenario.
+type machine struct {
+	device   *devicemodels.Device
+	backend  sim.Backend
+	engine   string
+	parallel int // where the scenario says auto
+}
+
 // Configurations resolves the devices and the image, and returns the configurations in order.
-func (s *Scenario) Configurations(find Resolver) ([]Config, error) {
+func (s *Scenario) Configurations(find Resolver) (Configurations, error) {
 	s.Models = nil
 	for _, name := range s.Devices {
 		d, err := find.Device(name)
@@ -338,121 +382,75 @@ func (s *Scenario) Configurations(find Resolver) ([]Config, error) {
 		}
 		s.Geometry = &geometry
 	}
-	list := make([]Config, 0, s.Count())
-	for _, base := range s.masks() {
-		for _, window := range s.Windows {
-			cfg := base
-			cfg.Policy = policy.SlidingWindow(window)
-			list = s.layouts(list, cfg)
-		}
-		for _, spec := range s.Policies {
-			cfg := base
-			cfg.Policy = spec
-			list = s.layouts(list, cfg)
+	backends := s.Backends
+	if len(backends) == 0 {
+		backends = []sim.Backend{sim.OnHost}
+	}
+	p := &product{s: s}
+	for _, device := range s.Models {
+		for _, backend := range backends {
+			for _, name := range s.Engines {
+				engine, err := find.Engine(device, name)
+				if err != nil {
+					return nil, err
+				}
+				p.machines = append(p.machines, machine{device, backend, engine,
+					find.Parallel(engine)})
+			}
 		}
 	}
-	return s.onDevices(list, find)
+	return p, nil
+}
+
+// Len implements Configurations.
+func (p *product) Len() int { return p.s.Count() }
+
+// At implements Configurations.
+func (p *product) At(i int) (cfg Config) {
+	s := p.s
+	pick := func(n int) int { // from a list of n, an empty one standing for one zero
+		n = max(n, 1)
+		at := i % n
+		i /= n
+		return at
+	}
+	parallel := s.Parallel[pick(len(s.Parallel))]
+	m := &p.machines[pick(len(p.machines))]
+	chunk := s.Chunks[pick(len(s.Chunks))]
+	coalesce := s.Coalesce[pick(len(s.Coalesce))]
+	gap := s.Gaps[pick(len(s.Gaps))]
+	if at := pick(len(s.Windows) + len(s.Policies)); at < len(s.Windows) {
+		cfg.Policy = policy.SlidingWindow(s.Windows[at])
+	} else {
+		cfg.Policy = s.Policies[at-len(s.Windows)]
+	}
+	cfg.Predicted = s.Predicted[pick(len(s.Predicted))]
+	cfg.Batch = orZero(s.Batches, pick(len(s.Batches)))
+	cfg.WhatIf = whatif.Options{Predictor: s.predictors(),
+		FalsePositives: orZero(s.FalsePositives, pick(len(s.FalsePositives)))}
+	cfg.WhatIf.FalseNegatives = orZero(s.FalseNegatives, pick(len(s.FalseNegatives)))
+	cfg.WhatIf.Share = orZero(s.Shares, pick(len(s.Shares)))
+	if cfg.Predicted {
+		cfg.PredictorRank = s.Rank
+	}
+	if s.Geometry != nil {
+		cfg.Geometry = *s.Geometry
+	}
+	cfg.Layout = layout.Options{Gap: gap, Coalesce: coalesce, MaxRequest: chunk}
+	cfg.Device, cfg.Backend, cfg.Engine, cfg.Parallel = m.device, m.backend, m.engine, parallel
+	if parallel == 0 {
+		cfg.Parallel = m.parallel
+	}
+	return cfg
 }
 
 // predictors reports whether the scenario describes a what-if predictor.
 func (s *Scenario) predictors() bool { return len(s.FalseNegatives)+len(s.FalsePositives) > 0 }
 
-// variants are the variants of the trace.
-func (s *Scenario) variants() (list []Variant) {
-	for _, share := range orZero(s.Shares) {
-		for _, missed := range orZero(s.FalseNegatives) {
-			for _, mistaken := range orZero(s.FalsePositives) {
-				for _, batch := range orZero(s.Batches) {
-					list = append(list, Variant{Batch: batch, WhatIf: whatif.Options{
-						Share: share, FalseNegatives: missed, FalsePositives: mistaken,
-						Predictor: s.predictors(),
-					}})
-				}
-			}
-		}
+// orZero is an item of a list, or zero if the list is empty.
+func orZero[T int | float64](list []T, at int) (v T) {
+	if len(list) > 0 {
+		v = list[at]
 	}
-	return list
-}
-
-// orZero returns a list, or one zero if the list is empty.
-func orZero[T int | float64](list []T) []T {
-	if len(list) == 0 {
-		return make([]T, 1)
-	}
-	return list
-}
-
-// masks returns a configuration for every variant and kind of masks.
-func (s *Scenario) masks() (list []Config) {
-	for _, variant := range s.variants() {
-		for _, predicted := range s.Predicted {
-			cfg := Config{Variant: variant}
-			cfg.Predicted = predicted
-			if predicted {
-				cfg.PredictorRank = s.Rank
-			}
-			if s.Geometry != nil {
-				cfg.Geometry = *s.Geometry
-			}
-			list = append(list, cfg)
-		}
-	}
-	return list
-}
-
-// layouts appends cfg with every layout.
-func (s *Scenario) layouts(list []Config, cfg Config) []Config {
-	for _, gap := range s.Gaps {
-		for _, coalesce := range s.Coalesce {
-			for _, chunk := range s.Chunks {
-				cfg.Layout = layout.Options{Gap: gap, Coalesce: coalesce, MaxRequest: chunk}
-				list = append(list, cfg)
-			}
-		}
-	}
-	return list
-}
-
-// computing returns a configuration for every device and backend.
-func (s *Scenario) computing() (list []sim.Config) {
-	backends := s.Backends
-	if len(backends) == 0 {
-		backends = []sim.Backend{sim.OnHost}
-	}
-	for _, device := range s.Models {
-		for _, backend := range backends {
-			list = append(list, sim.Config{Device: device, Backend: backend})
-		}
-	}
-	return list
-}
-
-// onDevices returns each of the configurations on every device, backend, engine and depth.
-func (s *Scenario) onDevices(list []Config, find Resolver) ([]Config, error) {
-	var machines []sim.Config
-	for _, on := range s.computing() {
-		device, backend := on.Device, on.Backend
-		for _, name := range s.Engines {
-			engine, err := find.Engine(device, name)
-			if err != nil {
-				return nil, err
-			}
-			for _, parallel := range s.Parallel {
-				if parallel == 0 {
-					parallel = find.Parallel(engine)
-				}
-				machines = append(machines, sim.Config{Device: device, Backend: backend,
-					Engine: engine, Parallel: parallel})
-			}
-		}
-	}
-	all := make([]Config, 0, len(list)*len(machines))
-	for _, cfg := range list {
-		for _, m := range machines {
-			cfg.Device, cfg.Backend, cfg.Engine, cfg.Parallel = m.Device, m.Backend, m.Engine,
-				m.Parallel
-			all = append(all, cfg)
-		}
-	}
-	return all, nil
+	return v
 }

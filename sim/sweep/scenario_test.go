@@ -74,7 +74,7 @@ func TestScenarioIsReadWhole(t *testing.T) {
 	if !reflect.DeepEqual(s, want) {
 		t.Errorf("%+v, want %+v", s, want)
 	}
-	configs, err := s.Configurations(resolver())
+	configs, err := configurations(s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +174,7 @@ func TestScenarioOfWhatIfs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	configs, err := s.Configurations(resolver())
+	configs, err := configurations(s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,7 +223,7 @@ func TestExampleScenarios(t *testing.T) {
 			t.Error(err)
 			continue
 		}
-		configs, err := s.Configurations(resolver())
+		configs, err := configurations(s)
 		if err != nil {
 			t.Error(err)
 		}
@@ -263,8 +263,13 @@ func FuzzScenario(f *testing.F) {
 		}
 		known.Engine = func(*devicemodels.Device, string) (string, error) { return "pread", nil }
 		list, err := s.Configurations(known)
-		if err != nil || len(list) != s.Count() {
-			t.Errorf("%d configurations, counted as %d: %v", len(list), s.Count(), err)
+		if err != nil || list.Len() != s.Count() {
+			t.Errorf("counted as %d: %v", s.Count(), err)
+			return
+		}
+		first, last := list.At(0), list.At(list.Len()-1)
+		if first.Device == nil || last.Device == nil {
+			t.Errorf("from %+v to %+v", first, last)
 		}
 	})
 }

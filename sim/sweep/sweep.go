@@ -63,10 +63,9 @@ type Variant struct {
 	Batch  int            // sequences per step, see Trace.InStep; 0 = token by token
 }
 
-// Run simulates configurations on a trace and calls emit with the results in order. It fills in
-// defaults of the configurations in place, as sim.Config.Check does. Errors about a configuration
-// are of kind sim.ErrConfig.
-func Run(ctx context.Context, t *Trace, configs []Config, opt Options,
+// Run simulates configurations on a trace and calls emit with the results in order. Errors about a
+// configuration are of kind sim.ErrConfig, and come before the first result.
+func Run(ctx context.Context, t *Trace, configs Configurations, opt Options,
 	emit func(*Result) error) error {
 	s := &sweeper{
 		trace: t, variants: map[Variant]*Trace{{}: t}, configs: configs, opt: opt,
@@ -78,21 +77,55 @@ func Run(ctx context.Context, t *Trace, configs []Config, opt Options,
 	if err := s.check(ctx); err != nil {
 		return err
 	}
-	for from := opt.First; from < len(configs); {
-		to := s.fits(from)
+	for from := opt.First; from < configs.Len(); {
+		to, err := s.fits(from)
+		if err != nil {
+			return err
+		}
 		if err := s.segment(ctx, from, to, emit); err != nil {
 			return err
 		}
 		from = to
+		s.forget(from)
 	}
 	return nil
+}
+
+// mostKept bounds the tables and the variants of the trace that a sweep keeps for later passes. One
+// of a kind that was dropped is made again.
+const mostKept = 1024
+
+// forget drops what the passes before needed, so that the number of configurations takes no memory.
+// next is the configuration that comes next.
+func (s *sweeper) forget(next int) {
+	if len(s.tables) > mostKept {
+		clear(s.tables)
+	}
+	s.fewVariants()
+	if next == s.configs.Len() {
+		return
+	}
+	cfg := s.configs.At(next)
+	for key := range s.least {
+		if key.variant != cfg.Variant || key.set != (setKey{cfg.Predicted, cfg.Policy}) {
+			delete(s.least, key)
+		}
+	}
+}
+
+// fewVariants drops the variants of the trace when there are many.
+func (s *sweeper) fewVariants() {
+	if len(s.variants) > mostKept {
+		s.variants = map[Variant]*Trace{{}: s.trace}
+	}
 }
 
 // sweeper is the state of one Run.
 type sweeper struct {
 	trace    *Trace
 	variants map[Variant]*Trace
-	configs  []Config
+	configs  Configurations
+	geometry layout.Geometry // of all of them
 	opt      Options
 	tables   map[tableKey]*Table
 	least    map[leastKey]int64
@@ -120,24 +153,40 @@ func (s *sweeper) check(ctx context.Context) error {
 			"policy; at most %v: take fewer tokens (max_tokens), or no headroom: %w",
 			s.trace.Tokens(), head.Layers, least, units.Bytes(headroomMemory), sim.ErrConfig)
 	}
-	left := s.configs[min(s.opt.First, len(s.configs)):]
-	for i := range left {
+	for i := s.opt.First; i < s.configs.Len(); i++ {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := s.checkOne(&left[i], &left[0].Geometry); err != nil {
+		cfg := s.configs.At(i)
+		if err := s.checkOne(&cfg); err != nil {
 			return err
 		}
+		s.fewVariants()
 	}
 	return nil
 }
 
-// checkOne checks a configuration. Its image must be that of the first one.
-func (s *sweeper) checkOne(cfg *Config, first *layout.Geometry) error {
-	if cfg.Geometry.Units == 0 {
-		cfg.Geometry = *first
+// config returns a configuration with its defaults.
+func (s *sweeper) config(i int) (*Config, error) {
+	cfg := s.configs.At(i)
+	t, err := s.complete(&cfg)
+	if err == nil {
+		err = cfg.Check(t.Header())
 	}
-	t, err := s.variant(cfg.Variant)
+	return &cfg, err
+}
+
+// complete fills in the geometry, which is the first configuration's, and returns the variant.
+func (s *sweeper) complete(cfg *Config) (*Trace, error) {
+	if cfg.Geometry.Units == 0 {
+		cfg.Geometry = s.geometry
+	}
+	return s.variant(cfg.Variant)
+}
+
+// checkOne checks a configuration. Its image must be that of the first one.
+func (s *sweeper) checkOne(cfg *Config) error {
+	t, err := s.complete(cfg)
 	if err != nil {
 		return err
 	}
@@ -146,6 +195,10 @@ func (s *sweeper) checkOne(cfg *Config, first *layout.Geometry) error {
 	}
 	if err := cfg.Check(t.Header()); err != nil {
 		return err
+	}
+	first := &s.geometry
+	if first.Units == 0 {
+		*first = cfg.Geometry
 	}
 	if !slices.Equal(cfg.Geometry.Base, first.Base) || cfg.Geometry.Stride != first.Stride ||
 		cfg.Geometry.Size != first.Size {
@@ -164,14 +217,19 @@ func (s *sweeper) checkOne(cfg *Config, first *layout.Geometry) error {
 		return fmt.Errorf("sweep: policy %s reads the whole trace first; write the trace with "+
 			"\"windrow synth trace\" and name the file: %w", spec, sim.ErrConfig)
 	}
-	if !Tabular(&cfg.Config) {
+	return nil
+}
+
+// table returns the table of a configuration, nil if it has none.
+func (s *sweeper) table(cfg *sim.Config) *Table {
+	if !Tabular(cfg) {
 		return nil
 	}
 	key := tableKey{cfg.Device, cfg.Engine, cfg.Parallel, cfg.Layout.Align}
 	if s.tables[key] == nil {
-		s.tables[key] = NewTable(cfg.Config)
+		s.tables[key] = NewTable(*cfg)
 	}
-	return nil
+	return s.tables[key]
 }
 
 // limits are the settings of a Config that are refused, token by token or in batches.
@@ -209,33 +267,37 @@ func (s *sweeper) variant(v Variant) (t *Trace, err error) {
 	return t, nil
 }
 
-// fits returns the end of the configurations from one on that fit into one pass. They are of one
-// variant.
-func (s *sweeper) fits(from int) int {
-	list := s.configs[from:]
-	for i := range list {
-		if list[i].Variant != list[0].Variant {
-			list = list[:i]
+// fits returns the end of the configurations from one on that fit into one pass, at least one. They
+// are of one variant.
+func (s *sweeper) fits(from int) (to int, err error) {
+	var l *load
+	var variant Variant
+	for to = from; to < s.configs.Len(); to++ {
+		cfg, err := s.config(to)
+		if err != nil {
+			return 0, err
+		}
+		if l == nil {
+			variant = cfg.Variant
+			l = s.newLoad(s.variants[variant].Tokens())
+		}
+		if cfg.Variant != variant || l.overfull(cfg, true) {
 			break
 		}
 	}
-	indices := make([]int, len(list))
-	for i := range indices {
-		indices[i] = from + i
-	}
-	return from + s.fit(indices, true)
+	return to, nil
 }
 
-// fit returns how many of some configurations of one variant fit into one pass, at least one.
-func (s *sweeper) fit(indices []int, tables bool) int {
-	l := s.newLoad(s.variants[s.configs[indices[0]].Variant].Tokens())
-	for n, i := range indices {
-		l.add(&s.configs[i], tables)
-		if (l.memory > passMemory || l.work > max(passWork, l.cells*leastShared)) && n > 0 {
+// fit returns how many of some simulations of one variant fit into one pass as events, at least
+// one.
+func (s *sweeper) fit(runs []*simulation) int {
+	l := s.newLoad(s.variants[runs[0].variant].Tokens())
+	for n, r := range runs {
+		if l.overfull(&Config{*r.cfg, r.variant}, false) {
 			return n
 		}
 	}
-	return len(indices)
+	return len(runs)
 }
 
 // setKey holds everything that decisions depend on.
@@ -247,57 +309,69 @@ type setKey struct {
 // segment simulates a range of configurations in one pass, and those whose tables are off in
 // further passes. It emits a result as soon as all results before it are emitted.
 func (s *sweeper) segment(ctx context.Context, from, to int, emit func(*Result) error) error {
-	var all []int
+	configs := make([]*Config, 0, to-from)
 	for i := from; i < to; i++ {
-		all = append(all, i)
+		cfg, err := s.config(i)
+		if err != nil {
+			return err
+		}
+		configs = append(configs, cfg)
 	}
-	runs, err := s.pass(ctx, all, true)
+	runs, err := s.pass(ctx, configs, true)
 	if err != nil {
 		return err
 	}
 	if s.opt.Headroom {
-		if err := s.bound(ctx, all, runs); err != nil {
+		if err := s.bound(ctx, configs, runs); err != nil {
 			return err
 		}
 	}
-	var again []int
+	var again []int // in runs
 	for i, r := range runs {
 		if r.table != nil && math.Abs(r.off()) > auditPercent {
-			again = append(again, from+i)
+			again = append(again, i)
 		}
 	}
-	for next := from; next < to; {
-		ready := to
+	for next := 0; next < len(runs); {
+		ready := len(runs)
 		if len(again) > 0 {
 			ready = again[0]
 		}
 		for ; next < ready; next++ {
-			result := s.result(runs[next-from], next)
+			result := s.result(runs[next], from+next)
 			if err := emit(&result); err != nil {
 				return err
 			}
-			runs[next-from] = nil
+			runs[next] = nil
 			s.done++
 			s.report(0)
 		}
 		if len(again) == 0 {
 			return nil
 		}
-		some := again[:s.fit(again, false)]
+		var off []*simulation
+		for _, i := range again {
+			off = append(off, runs[i])
+		}
+		off = off[:s.fit(off)]
+		var some []*Config
+		for _, i := range again[:len(off)] {
+			some = append(some, configs[i])
+		}
 		exact, err := s.pass(ctx, some, false)
 		if err != nil {
 			return err
 		}
 		for i, r := range exact {
-			runs[some[i]-from] = r
+			runs[again[i]] = r
 		}
-		again = again[len(some):]
+		again = again[len(exact):]
 	}
 	return nil
 }
 
 func (s *sweeper) result(r *simulation, at int) Result {
-	v := s.configs[at].Variant
+	v := r.variant
 	result := r.result(s.opt.Base+at, s.variants[v])
 	result.Batch = v.Batch
 	if v.WhatIf.Share > 0 {
@@ -314,19 +388,20 @@ func (s *sweeper) result(r *simulation, at int) Result {
 	return result
 }
 
-// pass simulates some configurations in one pass.
-func (s *sweeper) pass(ctx context.Context, indices []int, tables bool) ([]*simulation, error) {
-	t := s.variants[s.configs[indices[0]].Variant]
+// pass simulates some configurations of one variant in one pass.
+func (s *sweeper) pass(ctx context.Context, configs []*Config, tables bool) ([]*simulation,
+	error) {
+	t := s.variants[configs[0].Variant]
 	p := newPass(t, s.opt.Workers)
-	for _, i := range indices {
-		cfg := &s.configs[i].Config
+	for _, cfg := range configs {
 		var table *Table
-		if tables && Tabular(cfg) {
-			table = s.tables[tableKey{cfg.Device, cfg.Engine, cfg.Parallel, cfg.Layout.Align}]
+		if tables {
+			table = s.table(&cfg.Config)
 		}
-		if err := p.add(t, cfg, table); err != nil {
+		if err := p.add(t, &cfg.Config, table); err != nil {
 			return nil, err
 		}
+		p.configs[len(p.configs)-1].variant = cfg.Variant
 	}
 	p.ready()
 	report := func(tokens int) { s.report(float64(tokens) / float64(max(p.tokens, 1))) }
@@ -338,7 +413,7 @@ func (s *sweeper) pass(ctx context.Context, indices []int, tables bool) ([]*simu
 
 func (s *sweeper) report(pass float64) {
 	if s.opt.Progress != nil {
-		s.opt.Progress(s.done, len(s.configs), pass)
+		s.opt.Progress(s.done, s.configs.Len(), pass)
 	}
 }
 

@@ -70,7 +70,7 @@ func smallTrace(t testing.TB) *traces.Memory {
 func run(t testing.TB, src *Trace, configs []Config, opt Options) []Result {
 	t.Helper()
 	var list []Result
-	err := Run(context.Background(), src, configs, opt, func(r *Result) error {
+	err := Run(context.Background(), src, List(configs), opt, func(r *Result) error {
 		list = append(list, *r)
 		return nil
 	})
@@ -385,7 +385,7 @@ func TestRunRefuses(t *testing.T) {
 	} {
 		bad := good
 		breakIt(&bad)
-		err := Run(context.Background(), src, []Config{good, bad}, Options{}, func(*Result) error {
+		err := Run(context.Background(), src, List{good, bad}, Options{}, func(*Result) error {
 			return nil
 		})
 		if !errors.Is(err, sim.ErrConfig) {
@@ -401,7 +401,7 @@ func TestInterruptedRunStops(t *testing.T) {
 			cancel()
 		}
 	}}
-	err := Run(ctx, FromSource(smallTrace(t), 0), mixed(testDevice("servers", nil)), opt,
+	err := Run(ctx, FromSource(smallTrace(t), 0), List(mixed(testDevice("servers", nil))), opt,
 		func(*Result) error {
 			return fmt.Errorf("a result after the interruption")
 		})
@@ -454,7 +454,7 @@ func TestGPUEqualsSingleRuns(t *testing.T) {
 	}
 	batch := Config{Config: sim.Config{Device: plain, Engine: "pread", Parallel: 1,
 		Backend: sim.OnCUDA}, Variant: Variant{Batch: 2}}
-	if err := Run(t.Context(), FromSource(src, 0), []Config{batch}, Options{}, func(*Result) error {
+	if err := Run(t.Context(), FromSource(src, 0), List{batch}, Options{}, func(*Result) error {
 		return nil
 	}); !errors.Is(err, sim.ErrConfig) {
 		t.Errorf("a batch on a GPU: %v", err)

@@ -104,7 +104,7 @@ func (e *env) sweep(c *cli.Context) error {
 		defer closer.Close()
 	}
 	head.Model, head.TraceSHA256, head.Tokens, head.Configurations,
-		head.Scenario = t.Header().Model, sha, t.Tokens(), len(configs), *s
+		head.Scenario = t.Header().Model, sha, t.Tokens(), configs.Len(), *s
 	if err := e.runSweep(c, head, t, configs); err != nil {
 		return err
 	}
@@ -213,7 +213,7 @@ func (e *env) sweepTrace(ctx context.Context, s *sweep.Scenario, scenario string
 
 // runSweep simulates what the file does not hold yet.
 func (e *env) runSweep(c *cli.Context, head *sweep.Header, t *sweep.Trace,
-	configs []sweep.Config) error {
+	configs sweep.Configurations) error {
 	file, err := sweep.Create(c.String("out"), head, c.Bool("resume"))
 	if errors.Is(err, sweep.ErrResults) {
 		return usageError("%v", err)
@@ -222,7 +222,7 @@ func (e *env) runSweep(c *cli.Context, head *sweep.Header, t *sweep.Trace,
 		return err
 	}
 	defer file.Abort()
-	from, to := head.Shard.Range(len(configs))
+	from, to := head.Shard.Range(configs.Len())
 	p := e.startProgress("sweep (results on disk)")
 	opt := sweep.Options{Workers: c.Int("workers"), Base: from, First: file.Done(),
 		Headroom: head.Scenario.Headroom,
@@ -234,7 +234,7 @@ func (e *env) runSweep(c *cli.Context, head *sweep.Header, t *sweep.Trace,
 			}
 			p.update(done, total)
 		}}
-	err = sweep.Run(c.Context, t, configs[from:to], opt, file.Write)
+	err = sweep.Run(c.Context, t, sweep.Between(configs, from, to), opt, file.Write)
 	p.done()
 	if errors.Is(err, context.Canceled) && file.Done() > 0 {
 		return fmt.Errorf("%s holds %d results; go on with --resume: %w",
