@@ -277,8 +277,7 @@ func TestPassesAreBounded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := &sweeper{trace: src, configs: List(configs), variants: map[Variant]*Trace{{}: src},
-			tables: map[tableKey]*Table{}}
+		s := newSweeper(src, List(configs), Options{})
 		if err := s.check(t.Context()); err != nil {
 			t.Fatal(err)
 		}

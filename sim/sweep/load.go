@@ -16,6 +16,8 @@ const (
 	// A latency that differs from others takes latencyBytes. Few traces have more than
 	// mostLatencies.
 	latencyBytes, mostLatencies = 48, 1024
+	// tableBytes is what the table of a device, an engine and a depth grows to in a pass.
+	tableBytes = 512 << 10
 	// A machine with a flash station takes machineBytes, slotBytes for each request in flight, and
 	// unitBytes for each unit of a layer, all of which one layer may read.
 	machineBytes, slotBytes, unitBytes = 8 << 10, 128, 48
@@ -28,6 +30,7 @@ type load struct {
 	work   int // configurations times cells of the trace; see eventWork
 	cells  int // of the trace
 	count  int
+	most   int // bytes of a pass
 
 	head     *traces.Header
 	tokens   int
@@ -37,7 +40,7 @@ type load struct {
 }
 
 func (s *sweeper) newLoad(tokens int) *load {
-	l := &load{head: s.trace.Header(), tokens: tokens, seen: map[any]bool{}, longest: -blockTokens}
+	l := &load{head: s.trace.Header(), tokens: tokens, most: s.memory, seen: map[any]bool{}, longest: -blockTokens}
 	l.cells = tokens * l.head.Layers
 	if s.opt.Headroom {
 		l.headroom = headroomBytes(l.head, tokens)
@@ -66,7 +69,7 @@ func (l *load) once(key any) bool {
 func (l *load) overfull(cfg *Config, tables bool) bool {
 	l.add(cfg, tables)
 	l.count++
-	return l.count > 1 && (l.memory > passMemory || l.work > max(passWork, l.cells*leastShared))
+	return l.count > 1 && (l.memory > l.most || l.work > max(passWork, l.cells*leastShared))
 }
 
 // add adds a configuration.
@@ -95,6 +98,9 @@ func (l *load) add(cfg *Config, tables bool) {
 	}
 	if tables && Tabular(&cfg.Config) {
 		l.work += l.cells
+		if l.once(tableKey{cfg.Device, cfg.Engine, cfg.Parallel, cfg.Layout.Align}) {
+			l.memory += tableBytes
+		}
 		return
 	}
 	l.work += l.cells * eventWork

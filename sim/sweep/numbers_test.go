@@ -137,11 +137,8 @@ func TestHeadroomIsBounded(t *testing.T) {
 	}
 }
 
-// TestMemoryIsAsStated: docs/architecture.md states the size of a configuration and of a row.
+// TestMemoryIsAsStated: docs/architecture.md states the size of a row.
 func TestMemoryIsAsStated(t *testing.T) {
-	if size := unsafe.Sizeof(Config{}); size != 376 {
-		t.Errorf("a configuration takes %d bytes, 376 are stated", size)
-	}
 	if size := unsafe.Sizeof(traces.RunRow{}); size != 88 {
 		t.Errorf("a row of a Run takes %d bytes, 88 are stated", size)
 	}
@@ -152,16 +149,9 @@ func TestMemoryIsAsStated(t *testing.T) {
 func TestMemoryOfManyConfigurations(t *testing.T) {
 	configs, trace := parsed(t, "trace: {like: opt-6.7b, layers: 1, tokens: 2}\n"+
 		"windows: 0..19\ngaps: 0..99\nchunks: [none, 64KiB]\nparallel: 1..2\ndevices: m1-max\n")
-	sweep := &sweeper{trace: trace, variants: map[Variant]*Trace{{}: trace}, configs: List(configs),
-		tables: map[tableKey]*Table{}}
+	sweep := newSweeper(trace, List(configs), Options{})
 	if err := sweep.check(t.Context()); err != nil {
 		t.Fatal(err)
-	}
-	heap := func() float64 {
-		runtime.GC()
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return float64(m.HeapAlloc)
 	}
 	before := heap()
 	p := newPass(trace, 1)
@@ -186,6 +176,87 @@ func TestMemoryOfManyConfigurations(t *testing.T) {
 			estimated)
 	}
 	runtime.KeepAlive(p)
+}
+
+// heap is the bytes of the heap that are in use.
+func heap() float64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return float64(m.HeapAlloc)
+}
+
+// largest is a sweep of many configurations: of windows, gaps, chunks and depths.
+func largest(t *testing.T, windows int) (Configurations, *Trace) {
+	t.Helper()
+	s, err := ParseScenario("s.yaml", fmt.Appendf(nil, "trace: {like: opt-6.7b, layers: 1, "+
+		"tokens: 2}\nwindows: 0..%d\ngaps: 0..99\nchunks: [none, 64KiB, 128KiB, 256KiB]\n"+
+		"parallel: 1..5\ndevices: m1-max\n", windows-1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	configs, err := s.Configurations(resolver())
+	if err != nil {
+		t.Fatal(err)
+	}
+	trace, err := FromSynth(s.Trace.Options(false), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return configs, trace
+}
+
+// TestMemoryDoesNotGrow: what a sweep holds is bounded by its pass. The more configurations were
+// simulated, and the more are to come, the same it takes.
+func TestMemoryDoesNotGrow(t *testing.T) {
+	const memory = 4 << 20 // of a pass, instead of passMemory
+	all, trace := largest(t, 500)
+	if all.Len() != mostConfigurations {
+		t.Fatalf("%d configurations, %d are the most", all.Len(), mostConfigurations)
+	}
+	before := heap()
+	s := newSweeper(trace, Between(all, 0, 1_500), Options{})
+	s.memory = memory
+	var most [2]float64 // in the first half and in the second
+	err := s.run(t.Context(), func(r *Result) error {
+		if r.Index%100 == 0 {
+			half := &most[min(r.Index/750, 1)]
+			*half = max(*half, heap()-before)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if most[1] > most[0]+memory/4 || max(most[0], most[1]) > 3*memory {
+		t.Errorf("%.0f bytes, then %.0f, of passes of %d", most[0], most[1], memory)
+	}
+	runtime.KeepAlive(s)
+}
+
+// TestLargestSweep runs the largest sweep that is accepted and measures the memory of the process.
+// "make largest" runs it.
+func TestLargestSweep(t *testing.T) {
+	if os.Getenv("WINDROW_LARGEST") == "" {
+		t.Skip("takes half an hour; make largest runs it")
+	}
+	all, trace := largest(t, 500)
+	done, most := 0, uint64(0)
+	err := Run(t.Context(), trace, all, Options{}, func(*Result) error {
+		if done++; done%1000 == 0 {
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			most = max(most, m.Sys-m.HeapReleased)
+		}
+		return nil
+	})
+	if err != nil || done != mostConfigurations {
+		t.Fatalf("%d results: %v", done, err)
+	}
+	t.Logf("%d results in at most %d MiB", done, most>>20)
+	if most > 2*passMemory+256<<20 {
+		t.Errorf("%d bytes, more than twice a pass", most)
+	}
 }
 
 // TestAbsurdNumbersOfResults replaces each number of a file of results, whose lines then have the

@@ -67,17 +67,25 @@ type Variant struct {
 // configuration are of kind sim.ErrConfig, and come before the first result.
 func Run(ctx context.Context, t *Trace, configs Configurations, opt Options,
 	emit func(*Result) error) error {
+	return newSweeper(t, configs, opt).run(ctx, emit)
+}
+
+func newSweeper(t *Trace, configs Configurations, opt Options) *sweeper {
 	s := &sweeper{
-		trace: t, variants: map[Variant]*Trace{{}: t}, configs: configs, opt: opt,
+		trace: t, memory: passMemory, variants: map[Variant]*Trace{{}: t}, configs: configs, opt: opt,
 		tables: map[tableKey]*Table{}, least: map[leastKey]int64{}, done: opt.First,
 	}
 	if s.opt.Workers <= 0 {
 		s.opt.Workers = runtime.GOMAXPROCS(0)
 	}
+	return s
+}
+
+func (s *sweeper) run(ctx context.Context, emit func(*Result) error) error {
 	if err := s.check(ctx); err != nil {
 		return err
 	}
-	for from := opt.First; from < configs.Len(); {
+	for from := s.opt.First; from < s.configs.Len(); {
 		to, err := s.fits(from)
 		if err != nil {
 			return err
@@ -91,14 +99,21 @@ func Run(ctx context.Context, t *Trace, configs Configurations, opt Options,
 	return nil
 }
 
-// mostKept bounds the tables and the variants of the trace that a sweep keeps for later passes. One
-// of a kind that was dropped is made again.
-const mostKept = 1024
+// mostKept bounds the variants of the trace that a sweep keeps for later passes, and keptShare the
+// tables, as a share of the memory of a pass. One that was dropped is made again.
+const (
+	mostKept  = 1024
+	keptShare = 4
+)
 
 // forget drops what the passes before needed, so that the number of configurations takes no memory.
 // next is the configuration that comes next.
 func (s *sweeper) forget(next int) {
-	if len(s.tables) > mostKept {
+	kept := 0
+	for _, t := range s.tables {
+		kept += t.bytes()
+	}
+	if kept > s.memory/keptShare {
 		clear(s.tables)
 	}
 	s.fewVariants()
@@ -129,6 +144,7 @@ type sweeper struct {
 	opt      Options
 	tables   map[tableKey]*Table
 	least    map[leastKey]int64
+	memory   int // bytes of a pass, as load estimates them
 	done     int // results emitted
 }
 

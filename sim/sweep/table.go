@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"math/rand/v2"
 	"sync/atomic"
+	"unsafe"
 
 	"github.com/windrow-sim/windrow/devicemodels/flash"
 	"github.com/windrow-sim/windrow/internal/rng"
@@ -70,6 +71,24 @@ func NewTable(cfg sim.Config) *Table {
 		t.exact = exactDrawn
 	}
 	return t
+}
+
+// bytes is the memory of the table, which grows with the batches that were asked for.
+func (t *Table) bytes() int {
+	sum := int(unsafe.Sizeof(*t))
+	for i := range t.levels {
+		l := t.levels[i].Load()
+		if l == nil {
+			continue
+		}
+		sum += len(l.blocks) * int(unsafe.Sizeof(l.blocks[0]))
+		for k := range l.blocks {
+			if l.blocks[k].Load() != nil {
+				sum += int(unsafe.Sizeof(block{}))
+			}
+		}
+	}
+	return sum
 }
 
 // Time returns how long a batch of n ≥ 1 reads of total bytes takes, and the sum of the times of
