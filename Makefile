@@ -17,7 +17,7 @@ SYSTEMS    := darwin/arm64 linux/arm64 windows/amd64
 PER_SYSTEM := ./engine/... ./cmd/windrow/cli ./kernels/... ./replay/... ./traces/...
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race fuzz lint generate bench signals golden goldens-fixtures gguf-fixtures fio-fixtures published vopr vopr-planted demo validate validate-fitted gpu-check gpu-check-bundle gpu-check-emulated peers clean
+.PHONY: help build test race fuzz lint generate bench signals largest golden goldens-fixtures gguf-fixtures fio-fixtures published vopr vopr-planted demo validate validate-fitted gpu-check gpu-check-bundle gpu-check-emulated peers clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-19s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -57,6 +57,9 @@ bench: ## benchmarks of our own parts
 
 signals: build ## how long after SIGINT or SIGTERM each verb ends, for every input; fails above a second; minutes, for an idle machine
 	WINDROW_SIGNALS=$(abspath bin/windrow) $(GO) test $(BUILD) -count=1 -v -timeout 60m -run TestSignalTimes ./cmd/windrow/cli
+
+largest: ## the largest sweep that is accepted, and the memory of its process; half an hour or more
+	WINDROW_LARGEST=1 $(GO) test $(BUILD) -count=1 -v -timeout 600m -run TestLargestSweep ./sim/sweep
 
 golden: ## rewrite the golden files, then look at the diff
 	$(GO) test $(BUILD) ./cmd/windrow/cli -update

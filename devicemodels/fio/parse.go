@@ -27,7 +27,7 @@ func Read(ctx context.Context, path string) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("fio: %w", err)
 	}
-	return Parse(path, data)
+	return input.Await(ctx, path, func() (*File, error) { return Parse(path, data) }, nil)
 }
 
 // Parse reads one output of fio: JSON with any text around it. The text becomes warnings and errors

@@ -25,7 +25,7 @@ type File struct {
 // the context's error, or are those of the file system.
 func Open(ctx context.Context, path string) (*File, error) {
 	var size int64
-	f, err := await(ctx, path, func() (*os.File, error) {
+	f, err := Await(ctx, path, func() (*os.File, error) {
 		f, info, err := openRegular(path)
 		if err == nil {
 			size = info.Size()

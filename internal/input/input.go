@@ -56,7 +56,7 @@ func (l Limit) passed(path string, size int64) error {
 // ReadFile reads a whole file of any kind but a folder. Errors wrap ErrTooLarge, ErrKind, the
 // context's error, or are those of the file system.
 func ReadFile(ctx context.Context, path string, limit Limit) ([]byte, error) {
-	return await(ctx, path, func() ([]byte, error) { return readFile(ctx, path, limit) }, nil)
+	return Await(ctx, path, func() ([]byte, error) { return readFile(ctx, path, limit) }, nil)
 }
 
 func readFile(ctx context.Context, path string, limit Limit) ([]byte, error) {
@@ -111,7 +111,7 @@ func stat(path string) (fs.FileInfo, error) {
 // the context's error when it ends, however long the file has nothing to say. The stream is not
 // safe for concurrent use.
 func OpenStream(ctx context.Context, path string) (io.ReadCloser, error) {
-	f, err := await(ctx, path, func() (*os.File, error) {
+	f, err := Await(ctx, path, func() (*os.File, error) {
 		if _, err := stat(path); err != nil {
 			return nil, err
 		}
@@ -137,7 +137,7 @@ func (s *stream) Read(p []byte) (int, error) {
 		return 0, s.err
 	}
 	buf := s.buf[:min(len(p), len(s.buf))]
-	n, err := await(s.ctx, s.f.Name(), func() (int, error) { return s.f.Read(buf) }, nil)
+	n, err := Await(s.ctx, s.f.Name(), func() (int, error) { return s.f.Read(buf) }, nil)
 	if s.ctx.Err() != nil {
 		s.err = ended(s.ctx, s.f.Name())
 		return 0, s.err
@@ -148,9 +148,9 @@ func (s *stream) Read(p []byte) (int, error) {
 
 func (s *stream) Close() error { return s.f.Close() }
 
-// await returns what do returns, or the context's error as soon as it ends. do is then left behind,
-// and late, if any, gets its value.
-func await[T any](ctx context.Context, path string, do func() (T, error), late func(T)) (T, error) {
+// Await returns what do returns, or the context's error as soon as it ends. do is then left behind,
+// and late, if any, gets its value. path is the file that do reads or works on.
+func Await[T any](ctx context.Context, path string, do func() (T, error), late func(T)) (T, error) {
 	if ctx.Done() == nil { // a context that never ends
 		return do()
 	}

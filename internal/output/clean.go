@@ -67,7 +67,7 @@ func Clean(dir string, keep bool) ([]Leftover, error) {
 // clean removes an unfinished file, unless its process lives or keep is set.
 func clean(path string, keep bool) (State, error) {
 	if keep {
-		f, err := os.Open(path)
+		f, err := OpenRegular(path)
 		if err != nil {
 			return Held, err
 		}

@@ -172,7 +172,7 @@ func newPartial(path string) (*File, error) {
 // is closed before its renaming. It reports false if the name is another file by now. A file system
 // without locks gives none.
 func (f *File) takeLock() bool {
-	lock, err := os.Open(f.partial)
+	lock, err := OpenRegular(f.partial)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false
 	}
@@ -227,7 +227,7 @@ func sweepStale(path string) (removed []string, err error) {
 	}
 	for _, e := range entries {
 		base, pid, ok := parsePartial(e.Name())
-		if !ok || base != name {
+		if !ok || base != name || !e.Type().IsRegular() {
 			continue
 		}
 		switch dead, err := removeDead(dir + e.Name()); {
@@ -246,7 +246,7 @@ func sweepStale(path string) (removed []string, err error) {
 // removeDead removes an unfinished file that is not locked. It reports false for a locked one, and
 // on a file system without locks.
 func removeDead(name string) (bool, error) {
-	f, err := os.Open(name)
+	f, err := OpenRegular(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return true, nil // its writer has just finished
 	}
@@ -301,6 +301,7 @@ func (f *File) Commit() error { return f.CommitAs(f.path) }
 
 // CommitAs is Commit under another name in the same folder.
 func (f *File) CommitAs(path string) error {
+	defer busy()()
 	if err := f.Seal(); err != nil {
 		return err
 	}
@@ -318,6 +319,7 @@ func (f *File) Name() string { return f.partial }
 // Seal makes the bytes durable and closes the file under its unfinished name, which stays locked.
 // On an error the file is removed. Commit seals by itself.
 func (f *File) Seal() error {
+	defer busy()()
 	if f.out == nil && f.err == nil {
 		return nil
 	}

@@ -23,6 +23,9 @@ func OpenJournal(path string, fresh bool) (*Journal, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := regular(path); err != nil {
+		return nil, err
+	}
 	flags := os.O_RDWR | os.O_CREATE
 	if fresh {
 		flags |= os.O_EXCL
@@ -32,7 +35,7 @@ func OpenJournal(path string, fresh bool) (*Journal, error) {
 		return nil, explain("open", path, err)
 	}
 	j := &Journal{Handle: h, path: path}
-	if j.lock, err = os.Open(path); err != nil {
+	if j.lock, err = OpenRegular(path); err != nil {
 		return nil, errors.Join(explain("open", path, err), h.Close())
 	}
 	taken, err := tryLock(j.lock)
@@ -62,6 +65,7 @@ func (j *Journal) Truncate(size int64) error {
 
 // Close closes the file and ends its lock.
 func (j *Journal) Close() error {
+	defer busy()()
 	err := j.Handle.Close()
 	if j.lock != nil {
 		j.lock.Close()
@@ -76,6 +80,7 @@ func (j *Journal) Close() error {
 // Publish syncs and closes the journal and gives it its final name. After an error it lies where it
 // was.
 func (j *Journal) Publish(path string) error {
+	defer busy()()
 	if err := j.Sync(); err != nil {
 		return errors.Join(explain("write", j.path, err), j.Close())
 	}

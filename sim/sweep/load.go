@@ -40,7 +40,8 @@ type load struct {
 }
 
 func (s *sweeper) newLoad(tokens int) *load {
-	l := &load{head: s.trace.Header(), tokens: tokens, most: s.memory, seen: map[any]bool{}, longest: -blockTokens}
+	l := &load{head: s.trace.Header(), tokens: tokens, most: s.memory, seen: map[any]bool{},
+		longest: -blockTokens}
 	l.cells = tokens * l.head.Layers
 	if s.opt.Headroom {
 		l.headroom = headroomBytes(l.head, tokens)

@@ -92,9 +92,10 @@ func start(t *testing.T, name string, s *Scenario) {
 	if err == nil {
 		var trace *Trace
 		if trace, err = FromSynth(s.Trace.Options(true), s.MaxTokens); err == nil {
-			err = Run(ctx, trace, List(configs[:min(len(configs), 2)]), Options{}, func(*Result) error {
-				return nil
-			})
+			err = Run(ctx, trace, List(configs[:min(len(configs), 2)]), Options{},
+				func(*Result) error {
+					return nil
+				})
 		}
 	}
 	if ctx.Err() != nil {
@@ -209,7 +210,7 @@ func largest(t *testing.T, windows int) (Configurations, *Trace) {
 // TestMemoryDoesNotGrow: what a sweep holds is bounded by its pass. The more configurations were
 // simulated, and the more are to come, the same it takes.
 func TestMemoryDoesNotGrow(t *testing.T) {
-	const memory = 4 << 20 // of a pass, instead of passMemory
+	const memory = 3 << 20 // of a pass, instead of passMemory
 	all, trace := largest(t, 500)
 	if all.Len() != mostConfigurations {
 		t.Fatalf("%d configurations, %d are the most", all.Len(), mostConfigurations)
@@ -227,6 +228,13 @@ func TestMemoryDoesNotGrow(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+	tables := 0
+	for _, table := range s.tables {
+		tables += table.bytes()
+	}
+	if tables > memory/keptShare {
+		t.Errorf("%d tables of %d bytes are kept", len(s.tables), tables)
 	}
 	if most[1] > most[0]+memory/4 || max(most[0], most[1]) > 3*memory {
 		t.Errorf("%.0f bytes, then %.0f, of passes of %d", most[0], most[1], memory)

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -119,7 +118,7 @@ func (h *Header) results() int {
 
 // whole reports whether path is a finished file with this header.
 func whole(path string, head []byte, h *Header) (bool, error) {
-	in, err := os.Open(path)
+	in, err := output.OpenRegular(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}

@@ -72,7 +72,8 @@ func Run(ctx context.Context, t *Trace, configs Configurations, opt Options,
 
 func newSweeper(t *Trace, configs Configurations, opt Options) *sweeper {
 	s := &sweeper{
-		trace: t, memory: passMemory, variants: map[Variant]*Trace{{}: t}, configs: configs, opt: opt,
+		trace: t, memory: passMemory, variants: map[Variant]*Trace{{}: t}, configs: configs,
+		opt:    opt,
 		tables: map[tableKey]*Table{}, least: map[leastKey]int64{}, done: opt.First,
 	}
 	if s.opt.Workers <= 0 {

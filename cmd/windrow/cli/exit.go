@@ -23,6 +23,9 @@ const (
 	exitPipe        = 141 // what shells show for a program that SIGPIPE ended
 )
 
+// Interrupted is the exit code of a verb that was interrupted.
+const Interrupted = exitInterrupted
+
 // errValidation marks a comparison that is outside its tolerance.
 var errValidation = errors.New("outside tolerance")
 
