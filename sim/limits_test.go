@@ -39,7 +39,7 @@ func studies() []study {
 	sweeping := func(variant sweep.Variant) func(*traces.Memory, sim.Config) (any, error) {
 		return func(src *traces.Memory, cfg sim.Config) (any, error) {
 			var wall units.Nanos
-			err := sweep.Run(ctx, sweep.FromSource(src, 0), []sweep.Config{{Config: cfg,
+			err := sweep.Run(ctx, sweep.FromSource(src, 0), sweep.List{{Config: cfg,
 				Variant: variant}}, sweep.Options{Workers: 1}, func(r *sweep.Result) error {
 				wall = r.Wall
 				return nil
