@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"time"
 
@@ -264,9 +265,26 @@ func (e *Engine) Step(tokens []Token) ([][]float32, error) {
 		if e.logits[i], err = e.backend.Logits(s, i); err != nil {
 			return nil, fmt.Errorf("engine: sequence %d, position %d: %w", t.Seq, t.Pos, err)
 		}
+		if err := checkLogits(e.logits[i]); err != nil {
+			return nil, fmt.Errorf("engine: sequence %d, position %d: %w", t.Seq, t.Pos, err)
+		}
 		e.next[t.SeqID]++
 	}
 	return e.logits[:len(tokens)], e.observeTokens(s)
+}
+
+// ErrNotFinite is the error of logits of which one is infinite or not a number.
+var ErrNotFinite = refusal.Kind(refusal.ErrInput, "not finite")
+
+// checkLogits demands finite logits: from others every choice and every measure would be wrong.
+func checkLogits(logits []float32) error {
+	for id, v := range logits {
+		if math.Float32bits(v)&0x7f800000 == 0x7f800000 {
+			return fmt.Errorf("the logit of id %d is %v, %w: the model's weights overflow float32 "+
+				"on this text; check where they come from", id, v, ErrNotFinite)
+		}
+	}
+	return nil
 }
 
 // check refuses tokens that do not continue their sequences.

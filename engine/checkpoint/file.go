@@ -63,9 +63,13 @@ func readHeader(raw *tensor.Raw) ([]byte, error) {
 		return nil, err
 	}
 	n := binary.LittleEndian.Uint64(start)
+	if n > maxHeader && n > uint64(size) {
+		return nil, fmt.Errorf("%w: header length %d is far beyond the file's %d bytes; "+
+			"this is not a safetensors file", ErrFormat, n, size)
+	}
 	if n > maxHeader {
-		return nil, fmt.Errorf("%w: header length %d is above the limit of %d; this is not a "+
-			"safetensors file", ErrFormat, n, maxHeader)
+		return nil, fmt.Errorf("%w: the header has %d bytes; up to %d are read. Save the model "+
+			"in several files", ErrUnsupported, n, maxHeader)
 	}
 	if int64(n) > size-8 {
 		return nil, fmt.Errorf("%w: truncated: the header alone needs %d bytes, the file has "+

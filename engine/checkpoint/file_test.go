@@ -406,3 +406,45 @@ func sameAsPlain(t *testing.T, header []byte, file *File) {
 		}
 	}
 }
+
+// TestField_F16_LongHeaders: a header may be longer than the reference library's limit of 100 MB.
+// A length that no file has is not a safetensors file.
+func TestField_F16_LongHeaders(t *testing.T) {
+	write := func(length uint64, header string, pad int) string {
+		t.Helper()
+		path := filepath.Join(t.TempDir(), "x.safetensors")
+		text := binary.LittleEndian.AppendUint64(nil, length)
+		text = append(append(text, header...), bytes.Repeat([]byte(" "), pad)...)
+		if err := os.WriteFile(path, text, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	const header, long = `{"__metadata__":{"a":"b"}}`, 101_000_000
+	f, err := Open(t.Context(), write(long, header, long-len(header)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.Metadata()["a"] != "b" {
+		t.Errorf("metadata %v", f.Metadata())
+	}
+	f.Close()
+	for length, want := range map[uint64]string{
+		1 << 40:       "this is not a safetensors file",
+		maxHeader + 1: "this is not a safetensors file",
+		maxHeader:     "truncated: the header alone needs",
+	} {
+		_, err := Open(t.Context(), write(length, header, 0))
+		if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%d bytes: %v", length, err)
+		}
+	}
+	// A file that is as large as it says: holes take no disk.
+	path := write(maxHeader+1, header, 0)
+	if err := os.Truncate(path, maxHeader+64); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(t.Context(), path); !errors.Is(err, ErrUnsupported) {
+		t.Errorf("a header beyond the limit: %v", err)
+	}
+}

@@ -10,8 +10,9 @@ import (
 	"github.com/windrow-sim/windrow/engine/checkpoint/internal/tensor"
 )
 
-// maxHeader is the largest header accepted, the limit of the reference library.
-const maxHeader = 100_000_000
+// maxHeader is the largest header accepted, about a million tensors. The reference library stops at
+// 100 MB; headers padded for direct I/O, or with a tokenizer in them, may be larger.
+const maxHeader = 256 << 20
 
 // maxRank is the largest number of dimensions accepted. Models have far fewer. A dimension has as
 // little as two bytes in a header and takes eight in memory: without a limit, a header of nothing

@@ -23,6 +23,8 @@ type Config struct {
 	// Ignored are the fields that PackOptions.IgnoreKeys made it ignore, sorted.
 	Ignored []string
 	notes   []string // whole sentences about fields without effect
+	version string   // of transformers that saved the file; may be empty
+	tied    bool     // the file has tie_word_embeddings
 }
 
 // ParseConfig reads config.json. A field that could change the computation and is not honoured is
@@ -69,6 +71,9 @@ func readConfig(o checkpoint.Object, opt configOptions) (c Config, err error) {
 	for _, name := range []string{"dtype", "torch_dtype"} {
 		f.optional(name, &c.DType)
 	}
+	f.optional("transformers_version", &c.version)
+	tied := false
+	c.tied = f.optional("tie_word_embeddings", &tied)
 	f.ignore(endsField)
 	if err := f.finish(); err != nil {
 		return c, err

@@ -163,9 +163,6 @@ func LoadFolder(ctx context.Context, dir string) (*Weights, [][]byte, Config, er
 	if err != nil {
 		return nil, nil, Config{}, err
 	}
-	if err := src.checkHead(ctx); err != nil {
-		return nil, nil, Config{}, err
-	}
 	f := facts{arch: src.config.Arch, precision: precision}
 	f.stride = f.record()
 	w := newWeights(f.arch, precision)

@@ -124,6 +124,13 @@ func TestRotaryForms(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", more, got, want)
 		}
 	}
+	// Persimmon's default base is another one since version 5.
+	for more, want := range map[string]float64{``: 25000, `,"rope_parameters":{}`: 10000,
+		`,"rope_parameters":{"rope_theta":500}`: 500} {
+		if r := accept(t, llamaConfig("persimmon", more)).Arch.Rotary; r.Theta != want {
+			t.Errorf("persimmon%s: %+v, want a base of %v", more, r, want)
+		}
+	}
 	const phi = `,"rope_parameters":{"partial_rotary_factor":0.25,"rope_theta":500}`
 	if r := accept(t, llamaConfig("phi", phi)).Arch.Rotary; r.Dim != 2 || r.Theta != 500 {
 		t.Errorf("phi: %+v", r)
@@ -290,6 +297,12 @@ func TestField_F9_PublishedFalconConfigs(t *testing.T) {
 	if forty.Shape.KVHeads != 2 || !forty.Parallel || forty.SharedNorm {
 		t.Errorf("40B: %+v", forty)
 	}
+	// The same with the newer name of the number of keys.
+	again := accept(t, `{"model_type":"RefinedWeb","parallel_attn":true,"num_kv_heads":2,`+rest+
+		`}`).Arch
+	if again.Shape.KVHeads != 2 || again.SharedNorm {
+		t.Errorf("40B with num_kv_heads: %+v", again)
+	}
 	// Without the two fields the classes of that time are sequential, with a key per query.
 	plain := accept(t, `{"model_type":"RefinedWebModel",`+rest+`}`).Arch
 	if plain.Shape.KVHeads != 8 || plain.Parallel {
@@ -455,5 +468,28 @@ func TestPhiQKNorm(t *testing.T) {
 		if a := accept(t, llamaConfig("phi", more)).Arch; a.QKNorm != want {
 			t.Errorf("%s: %v", more, a.QKNorm)
 		}
+	}
+}
+
+// TestField_F15_TiedAndBothHeads: a head beside the embedding that config.json ties it to is taken
+// as the version of transformers does that saved the model.
+func TestField_F15_TiedAndBothHeads(t *testing.T) {
+	// This checkpoint has a head of its own.
+	own, _ := pack(t, copied(t, "llama", nil), PackOptions{})
+	for version, taken := range map[string]bool{"4.46.3": false, "5.0.0": true, "10.1": true,
+		"x": false, "": false} {
+		img, report := pack(t, copied(t, "llama", map[string]any{"tie_word_embeddings": true,
+			"transformers_version": version}), PackOptions{})
+		if img.Arch.Tied == taken || taken != (img.Hash == own.Hash) || len(report.Notes) != 1 ||
+			!strings.Contains(report.Notes[0], "lm_head.weight differs from embed_tokens.weight") {
+			t.Errorf("%q: tied %v, notes %q", version, img.Arch.Tied, report.Notes)
+		}
+	}
+	out := filepath.Join(t.TempDir(), "x")
+	for more, want := range map[any]string{nil: "no tie_word_embeddings, which means false",
+		false: "tie_word_embeddings is false"} {
+		_, err := Pack(t.Context(), copied(t, "llama-tied-bias", map[string]any{
+			"tie_word_embeddings": more}), out, PackOptions{})
+		refused(t, err, checkpoint.ErrFormat, want, "no lm_head.weight", "set it to true")
 	}
 }

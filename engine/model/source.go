@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/windrow-sim/windrow/engine/checkpoint"
@@ -36,6 +37,9 @@ func openSource(ctx context.Context, dir string, opt PackOptions) (*source, erro
 	if err == nil {
 		s.notes = append(s.notes, s.config.notes...)
 		err = s.bind()
+	}
+	if err == nil {
+		err = s.checkHead(ctx)
 	}
 	if err == nil {
 		err = s.ends()
@@ -178,9 +182,13 @@ func (s *source) bindHead(names naming) error {
 		s.names[embedSource] = head.Name
 		s.notes = append(s.notes,
 			headSource+" serves as embedding too, because there is no "+embedSource)
-	case !s.config.Arch.Tied && !hasHead:
-		return fmt.Errorf("%w: tie_word_embeddings is false, but there is no %s",
+	case !s.config.Arch.Tied && !hasHead && !s.config.tied:
+		return fmt.Errorf("%w: config.json has no tie_word_embeddings, which means false in this "+
+			"family, and there is no %s; set it to true if the embedding is the output head",
 			checkpoint.ErrFormat, headSource)
+	case !s.config.Arch.Tied && !hasHead:
+		return fmt.Errorf("%w: tie_word_embeddings is false, but there is no %s; set it to true "+
+			"in config.json if the embedding is the output head", checkpoint.ErrFormat, headSource)
 	}
 	return nil
 }
@@ -313,11 +321,12 @@ func (s *source) hash(ctx context.Context, moved func(int64)) (string, error) {
 			return "", err
 		}
 	}
-	return hex.EncodeToString(h.Sum(nil)), s.checkHead(ctx)
+	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// checkHead handles an output head that exists beside the embedding although config.json ties them.
-// It is ignored, as in the reference implementation, with a note if it differs.
+// checkHead handles an output head that is in the checkpoint beside the embedding although
+// config.json ties them. One that differs is ignored up to version 4 of transformers and used since
+// version 5: the version that saved the file decides.
 func (s *source) checkHead(ctx context.Context) error {
 	names := namesOf(&s.config.Arch)
 	headSource, embedSource := names.head+".weight", names.embed+".weight"
@@ -337,8 +346,21 @@ func (s *source) checkHead(ctx context.Context) error {
 	if err != nil || same {
 		return err
 	}
+	version, _, _ := strings.Cut(s.config.version, ".")
+	since5, err := strconv.Atoi(version)
+	if err == nil && since5 >= 5 {
+		if !slices.Equal(info.Shape, embed.Shape) {
+			return fmt.Errorf("tensor %q: %w: shape %v, but config.json means %v", headSource,
+				checkpoint.ErrFormat, info.Shape, embed.Shape)
+		}
+		s.config.Arch.Tied, s.names[headSource] = false, headSource
+		s.notes = append(s.notes, fmt.Sprintf("%s differs from %s although config.json ties "+
+			"them: it was taken, as transformers %s takes it, which saved the model", headSource,
+			embedSource, s.config.version))
+		return nil
+	}
 	s.notes = append(s.notes, headSource+" differs from "+embedSource+" and was ignored, "+
-		"because config.json ties them")
+		"because config.json ties them: so did transformers up to version 4")
 	return nil
 }
 
