@@ -48,9 +48,11 @@ func closedError(engine Engine, path string) error {
 
 // checkRequests finds the first request that cannot be served, before any read is started.
 func checkRequests(m *Mode, path string, size int64, reqs []Request) error {
+	align := int64(max(m.Align, 1))
+	end := (size + align - 1) / align * align
 	for i := range reqs {
 		r := &reqs[i]
-		if n := int64(len(r.Buf)); r.Offset < 0 || r.Offset > size || n > size-r.Offset {
+		if n := int64(len(r.Buf)); r.Offset < 0 || r.Offset > size || n > end-r.Offset {
 			return boundsError(m.Engine, path, size, *r)
 		}
 		if m.Align > 1 && len(r.Buf) > 0 && !aligned(r, m.Align) {

@@ -6,7 +6,8 @@ import (
 
 // Request asks for len(Buf) bytes of the file at Offset. For a direct reader Offset, len(Buf) and
 // the address of Buf are multiples of Mode.Align; a request that is not is an error, never a silent
-// buffered read.
+// buffered read. It may then end beyond the file, by less than Mode.Align: that part of Buf becomes
+// zeros.
 type Request struct {
 	Offset int64
 	Buf    []byte

@@ -74,6 +74,9 @@ type file struct {
 // Mode implements Reader.
 func (f *file) Mode() Mode { return f.mode }
 
+// length is that of the file, which ReadFull does not read beyond.
+func (f *file) length() int64 { return f.size }
+
 // check refuses a batch that cannot be served, before any of it is read.
 func (f *file) check(reqs []Request) error {
 	if f.closed {

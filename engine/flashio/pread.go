@@ -156,14 +156,14 @@ func (p *preadReader) work() {
 // read fills the buffer of a request. It goes on after short reads and repeats calls that fail for
 // a moment.
 func (p *preadReader) read(r *Request) error {
-	done, tries := 0, 0
-	for done < len(r.Buf) {
+	done, tries, there := 0, 0, present(r, p.size)
+	for done < there {
 		rest := r.Buf[done:]
 		n, err := p.src.Pread(rest[:min(len(rest), uring.MaxPiece)], r.Offset+int64(done))
 		if err != nil && !errors.Is(err, io.EOF) && !uring.Transient(err) {
 			return err
 		}
-		next := uring.Continue(done, n, len(r.Buf), int(p.mode.Align))
+		next := uring.Continue(done, n, there, int(p.mode.Align))
 		switch {
 		case next > done:
 			done, tries = next, 0
@@ -181,8 +181,13 @@ func (p *preadReader) read(r *Request) error {
 			}
 		}
 	}
+	clear(r.Buf[there:])
 	return nil
 }
+
+// present is the number of bytes of a request that the file has: all, or fewer where a direct read
+// is rounded up beyond the end of the file.
+func present(r *Request, size int64) int { return int(min(int64(len(r.Buf)), size-r.Offset)) }
 
 func (p *preadReader) fail(i int, err error) {
 	p.mu.Lock()

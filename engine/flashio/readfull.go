@@ -7,12 +7,15 @@ const bounceBytes = 1 << 20
 
 // ReadFull fills buf from the file at offset off: for headers and other reads off the hot path. If
 // r is direct and the range is not aligned, it makes aligned reads around the range, through a
-// buffer of its own. The range rounded outwards to Mode().Align must then lie within the file.
+// buffer of its own. The range itself must lie within the file.
 func ReadFull(r Reader, off int64, buf []byte) error {
 	align := r.Mode().Align
 	one := Request{Offset: off, Buf: buf}
 	if align <= 1 || off < 0 || len(buf) == 0 || aligned(&one, align) {
 		return r.ReadBatch([]Request{one})
+	}
+	if end, ok := lengthOf(r); ok && int64(len(buf)) > end-off {
+		return boundsError(r.Mode().Engine, "file", end, one)
 	}
 	size := max(bounceBytes, int(align))
 	bounce := AlignedBuffer(size, int(align))
@@ -24,6 +27,20 @@ func ReadFull(r Reader, off int64, buf []byte) error {
 		err = free
 	}
 	return err
+}
+
+// lengthOf returns the length of a Reader's file, if the Reader knows it.
+func lengthOf(r Reader) (int64, bool) {
+	for {
+		switch inner := r.(type) {
+		case interface{ length() int64 }:
+			return inner.length(), true
+		case interface{ Unwrap() Reader }:
+			r = inner.Unwrap()
+		default:
+			return 0, false
+		}
+	}
 }
 
 // readBounced fills buf with aligned reads into bounce, whose length is a multiple of align.

@@ -18,14 +18,20 @@ type uringReader struct {
 	host  host
 }
 
-// requestBatch shows requests to the package uring.
-type requestBatch struct{ reqs []Request }
+// requestBatch shows requests of a file of a size to the package uring.
+type requestBatch struct {
+	reqs []Request
+	size int64
+}
 
 // Len implements uring.Batch.
 func (b *requestBatch) Len() int { return len(b.reqs) }
 
 // At implements uring.Batch.
 func (b *requestBatch) At(i int) (int64, []byte) { return b.reqs[i].Offset, b.reqs[i].Buf }
+
+// Present implements uring.Batch.
+func (b *requestBatch) Present(i int) int { return present(&b.reqs[i], b.size) }
 
 var _ uring.Batch = (*requestBatch)(nil)
 
@@ -66,11 +72,14 @@ func (u *uringReader) ReadBatch(reqs []Request) error {
 	if len(reqs) == 0 {
 		return nil
 	}
-	u.batch.reqs = reqs
+	u.batch.reqs, u.batch.size = reqs, u.size
 	index, err := u.ring.Read(&u.batch)
 	u.batch.reqs = nil
 	switch {
 	case err == nil:
+		for i := range reqs {
+			clear(reqs[i].Buf[present(&reqs[i], u.size):])
+		}
 		return nil
 	case index < 0:
 		return fmt.Errorf("flashio: uring: %s: the ring failed: %w; open the file again, or "+

@@ -17,6 +17,9 @@ type Batch interface {
 	Len() int
 	// At returns the file offset of read i and the buffer that it fills completely.
 	At(i int) (offset int64, buf []byte)
+	// Present is the number of bytes of read i that the file has. A direct read may be rounded up
+	// beyond its end.
+	Present(i int) int
 }
 
 // Kernel has the operations of an io_uring that a Ring needs.
@@ -168,13 +171,14 @@ func (l *loop) finish(b Batch, tag int, result int32) (int, error) {
 	}
 	f := &l.flights[tag]
 	offset, buf := b.At(f.index)
+	there := b.Present(f.index)
 	switch errno := syscall.Errno(-result); {
 	case result == 0:
 		return l.end(tag), io.ErrUnexpectedEOF
 	case result < 0 && !Transient(errno):
 		return l.end(tag), errno
 	default:
-		done := Continue(f.done, int(result), len(buf), l.align)
+		done := Continue(f.done, int(result), there, l.align)
 		if f.tries++; done > f.done {
 			f.done, f.tries = done, 0
 		}
@@ -186,7 +190,7 @@ func (l *loop) finish(b Batch, tag int, result int32) (int, error) {
 			return l.end(tag), GaveUp(f.tries, errno)
 		}
 	}
-	if f.done >= len(buf) {
+	if f.done >= there {
 		l.end(tag)
 		return 0, nil
 	}

@@ -114,6 +114,7 @@ type reads []struct {
 
 func (r *reads) Len() int                 { return len(*r) }
 func (r *reads) At(i int) (int64, []byte) { return (*r)[i].offset, (*r)[i].buf }
+func (r *reads) Present(i int) int        { return len((*r)[i].buf) }
 
 func newFake(t *testing.T, seed uint64, depth int) *fakeKernel {
 	dice := rand.New(rand.NewPCG(seed, 1))
