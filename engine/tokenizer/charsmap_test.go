@@ -35,6 +35,7 @@ func TestCharsmap(t *testing.T) {
 		"e\u0301": "é", "xe\u0301y": "xéy", "e": "e", "": "", "e\u0323\u0301": "e\u0323\u0301",
 		"e\u0301\u0301":       "é",                   // a short cluster: the rest is dropped
 		"e\u0301\u0301\u0301": "e\u0301\u0301\u0301", // a long one: its characters, one by one
+		"e\u0301\u20d0":       "e\u0301\u20d0",       // six bytes are long
 		"\r\ne\u0301":         "\r\né", "\xffe\u0301\xcc": "\xffé\xcc",
 	} {
 		if got := string(m.appendTo(nil, text)); got != want {

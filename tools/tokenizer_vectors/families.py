@@ -443,7 +443,7 @@ def classes() -> dict[str, list[int]]:
 
 
 # The texts of reports about tokenizers that knew a pattern by a part of it.
-REPORTED = ["camelCase HTTPSession", "don't 12345", "DON'T 'ſ", "a/b/\n", "//\n/x", " 4", "(abc", "नमस्ते", "ที่", "עִבְרִית", "'s 's", "ABCdefGHI'LL", "ǅab ǅA", "a\u0301B\u0301c", "\u0301", " \u0301a", "x \n \n", "x  ", "\r\n\r\n ab"]
+REPORTED = ["camelCase HTTPSession", "don't 12345", "DON'T 'ſ", "a/b/\n", "//\n/x", " 4", "(abc", "नमस्ते", "ที่", "עִבְרִית", "'s 's", "ABCdefGHI'LL", "ǅab ǅA", "a\u0301B\u0301c", "\u0301", " \u0301a", "x \n \n", "x  ", "\r\n\r\n ab", "漢字ABC", "ABC漢DEF", " ʰAB's", "\u0301AB"]
 PATTERNS = [LLAMA3, QWEN2, QWEN35, O200K, TEKKEN, *DEEPSEEK, "[\r\n]", r"\s+$", "[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+", r"\s?\p{L}+", r"\s?\p{P}+", "\\s?[!-/:-~\uff01-\uff0f\uff1a-\uff5e\u2018-\u201f\u3000-\u3002]+", LETTERS]
 
 
