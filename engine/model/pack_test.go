@@ -415,7 +415,7 @@ func TestUnusedAndMissingTensorsAreNamed(t *testing.T) {
 			checkpoint.ErrFormat,
 			`"decoder.final_layer_norm.bias" and "model.decoder.final_layer_norm.bias"`},
 		"shape": {func(f *fixture) { f.add("layers.0.fc2.weight", 64, 16) }, checkpoint.ErrFormat,
-			"shape [64 16], but config.json means [16 64]"},
+			"shape [64 16], but the configuration means [16 64]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(tiny())

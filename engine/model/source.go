@@ -117,7 +117,7 @@ func (s *source) bind() error {
 		if !ok {
 			missing = append(missing, name)
 		} else if !slices.Equal(t.Shape, shape) {
-			return fmt.Errorf("tensor %q: %w: shape %v, but config.json means %v", t.Name,
+			return fmt.Errorf("tensor %q: %w: shape %v, but the configuration means %v", t.Name,
 				checkpoint.ErrFormat, t.Shape, shape)
 		}
 	}

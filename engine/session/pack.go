@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -115,10 +116,13 @@ func listedChat(ctx context.Context, path string) (chat.Source, error) {
 	return chat.FromText(text, filepath.Base(path)+", "+key)
 }
 
+// GGUFArchitectures lists the architectures of GGUF files that can be packed.
+func GGUFArchitectures() []string { return gguf.Architectures() }
+
 func isGGUF(path string) bool { return strings.EqualFold(filepath.Ext(path), ".gguf") }
 
-// tokenizer is the text form of the model's tokenizer; nil for one inside a GGUF file that is not
-// supported.
+// tokenizer is the text form of the model's tokenizer; nil for a GGUF file without one, or with one
+// that is not supported.
 func (c *PackConfig) tokenizer(ctx context.Context) ([]byte, error) {
 	from := c.Tokenizer
 	if from == "" {
@@ -129,6 +133,11 @@ func (c *PackConfig) tokenizer(ctx context.Context) ([]byte, error) {
 		load = loadListed
 	}
 	tok, err := load(ctx, from)
+	if isGGUF(from) && c.Tokenizer == "" && errors.Is(err, fs.ErrNotExist) {
+		c.Tell.Notef("note: there is no tokenizer inside the GGUF file, so that the image cannot " +
+			"read text; name the folder of the original with {Tokenizer}")
+		return nil, nil
+	}
 	if isGGUF(from) && errors.Is(err, tokenizer.ErrUnsupported) {
 		c.Tell.Notef("note: the tokenizer inside the GGUF file is not one that this program has, "+
 			"so that the image cannot read text; name the folder of the original with "+

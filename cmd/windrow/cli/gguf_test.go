@@ -125,6 +125,40 @@ func tinyGGUF(t *testing.T, path, pre string, tokens, merges []string, types []i
 	w.write(t, path)
 }
 
+// TestGGUFInParts: any file of a model in several is the model, which has the name without the
+// number. Without a tokenizer inside, the image is made without.
+func TestGGUFInParts(t *testing.T) {
+	root, err := repository()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir())
+	const part = "qwen2-tied-bf16-00003-of-00004.gguf"
+	dir := filepath.Join(root, "engine/testdata/gguf")
+	o := command("pack", filepath.Join(dir, part), "-o", "parts.flash.safetensors")
+	if o.code != exitOK || !strings.Contains(o.stdout, "qwen2-tied-bf16.gguf") ||
+		strings.Contains(o.stdout, part) || !strings.Contains(o.stderr, "--tokenizer") {
+		t.Errorf("exit %d\n%s%s", o.code, o.stdout, o.stderr)
+	}
+	data, err := os.ReadFile(filepath.Join(dir, part))
+	if err == nil {
+		err = os.WriteFile(part, data, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	o = command("pack", part, "-o", "alone.flash.safetensors")
+	if o.code != exitInput || !strings.Contains(o.stderr, "qwen2-tied-bf16-00001-of-00004.gguf") {
+		t.Errorf("exit %d\n%s", o.code, o.stderr)
+	}
+	// The mixture's weights are quantised: what the image holds is said.
+	o = command("pack", filepath.Join(dir, "mixture.gguf"), "-o", "mixture.flash.safetensors")
+	if o.code != exitOK || !strings.Contains(strings.Join(strings.Fields(o.stdout+o.stderr), " "),
+		"the weights are quantised (IQ4_NL, IQ4_XS, MXFP4, Q2_K") {
+		t.Errorf("exit %d\n%s%s", o.code, o.stdout, o.stderr)
+	}
+}
+
 // TestGGUFAlone: a GGUF file by itself gives text, a quality figure and a trace.
 func TestGGUFAlone(t *testing.T) {
 	root, err := repository()

@@ -22,7 +22,10 @@ func packCommand(e *env) *cli.Command {
 			"the down column together), on 4096-byte boundaries. Memory stays bounded for any " +
 			"model size, and the image appears only when it is whole.\n" +
 			"Families: " + strings.Join(model.Families(), ", ") + "; a field of " +
-			"config.json that is not honoured is an error.\n\n" +
+			"config.json that is not honoured is an error.\n" +
+			"GGUF files: " + strings.Join(session.GGUFArchitectures(), ", ") +
+			"; quantised weights are decoded, and of a model in several files any one finds the " +
+			"others.\n\n" +
 			examples("# as the weights are stored",
 				"windrow pack examples/models/tales -o tales.flash.safetensors",
 				"# rows on flash in 8 bits",

@@ -41,11 +41,17 @@ func findArchitecture(name string) *architecture {
 	return nil
 }
 
-func architectureNames() string {
+// Architectures lists the architectures that are read, as general.architecture names them.
+func Architectures() []string {
 	var list []string
 	for _, a := range architectures() {
 		list = append(list, a.name)
 	}
+	return list
+}
+
+func architectureNames() string {
+	list := Architectures()
 	return strings.Join(list[:len(list)-1], ", ") + " and " + list[len(list)-1]
 }
 

@@ -26,12 +26,13 @@ func (o *Original) rotary() error {
 		dims = o.size
 	}
 	if dims > o.size || dims%2 != 0 || dims != o.size && !o.arch.partial {
-		want := "all of it are"
+		want := "all of them, an even number"
 		if o.arch.partial {
-			want = "an even number up to that is"
+			want = "an even number of them"
 		}
-		return fmt.Errorf("%w: %s.rope.dimension_count: %d elements of a head are rotated, its "+
-			"size is %d; %s", errFormat, o.arch.name, dims, o.size, want)
+		return fmt.Errorf("%w: %s.rope.dimension_count: %d elements of a head are rotated, but a "+
+			"head has %d, and this architecture rotates %s; convert the model again", errFormat,
+			o.arch.name, dims, o.size, want)
 	}
 	if o.arch.partial {
 		o.config["partial_rotary_factor"] = share(dims, o.size)

@@ -43,7 +43,7 @@ func TestField_F4m_RotatedDimensions(t *testing.T) {
 		key := arch + ".rope.dimension_count"
 		for _, n := range []uint32{1, 2, 4, 7, 9, 16} {
 			_, err := original(t, tiny(arch, 1, 0).keyU32(key, n).b)
-			refused(t, err, errFormat, fmt.Sprintf("%s: %d elements", key, n), "size is 8")
+			refused(t, err, errFormat, fmt.Sprintf("%s: %d elements", key, n), "a head has 8,", "all of them")
 		}
 		_, err := original(t, tiny(arch, 1, 0).keyU32(key, 0).b)
 		refused(t, err, errFormat, key+" is 0")
@@ -60,7 +60,7 @@ func TestField_F4m_RotatedDimensions(t *testing.T) {
 	}
 	for _, n := range []uint32{3, 10} {
 		_, err := original(t, tiny("phi2", 1, 0).keyU32("phi2.rope.dimension_count", n).b)
-		refused(t, err, errFormat, "an even number up to that")
+		refused(t, err, errFormat, "rotates an even number of them")
 	}
 	for whole := int64(2); whole <= 256; whole++ {
 		for part := int64(1); part <= whole; part++ {
