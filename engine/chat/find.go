@@ -32,7 +32,7 @@ type Source struct{ Text, From string }
 // Find returns the template of a folder: that of chat_template.jinja, else of chat_template.json,
 // else of tokenizer_config.json, where the one named "default" counts of several.
 func Find(ctx context.Context, dir string) (Source, error) {
-	data, err := input.ReadFile(ctx, filepath.Join(dir, templateFile),
+	data, err := input.ReadText(ctx, filepath.Join(dir, templateFile),
 		input.Limit{Most: maxTemplate})
 	if err == nil {
 		return FromText(string(data), templateFile)
@@ -51,7 +51,7 @@ func Find(ctx context.Context, dir string) (Source, error) {
 
 // FromFile returns the template of a file.
 func FromFile(ctx context.Context, path string) (Source, error) {
-	data, err := input.ReadFile(ctx, path, input.Limit{Most: maxTemplate})
+	data, err := input.ReadText(ctx, path, input.Limit{Most: maxTemplate})
 	if err != nil {
 		return Source{}, fmt.Errorf("chat template: %w", err)
 	}
@@ -73,7 +73,7 @@ func FromText(source, from string) (Source, error) {
 
 // inJSON returns the member chat_template of a file of JSON.
 func inJSON(ctx context.Context, dir, name string) (Source, error) {
-	data, err := input.ReadFile(ctx, filepath.Join(dir, name), input.Limit{Most: maxConfig})
+	data, err := input.ReadDocument(ctx, filepath.Join(dir, name), input.Limit{Most: maxConfig})
 	if errors.Is(err, fs.ErrNotExist) {
 		return Source{}, nil
 	}

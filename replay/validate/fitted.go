@@ -199,7 +199,11 @@ func (s *Setup) fitted(ctx context.Context, r *FittedResult, engines []string, c
 			s.Progress("probe "+stage, done, total)
 		}
 	}
-	var err error
+	// A file that is none of fio's is refused before minutes of measuring.
+	given, err := readFio(ctx, opt.FioResults)
+	if err != nil {
+		return nil, err
+	}
 	if s.Device, err = probe.Run(ctx, cfg); err != nil {
 		return nil, err
 	}
@@ -207,7 +211,7 @@ func (s *Setup) fitted(ctx context.Context, r *FittedResult, engines []string, c
 		return nil, err
 	}
 	r.Device = s.Device
-	if err := s.fromFio(ctx, r, opt.FioResults, measureFio); err != nil {
+	if err := s.fromFio(ctx, r, given, measureFio); err != nil {
 		return nil, err
 	}
 	cases := opt.Cases
@@ -243,9 +247,9 @@ func (s *Setup) calibrate(ctx context.Context, kind string, engines []string) er
 
 // fromFio fits a second model to outputs of fio alone. Its host is the same: fio says nothing of
 // that.
-func (s *Setup) fromFio(ctx context.Context, r *FittedResult, results []string,
+func (s *Setup) fromFio(ctx context.Context, r *FittedResult, files []*fio.File,
 	measure func() (string, error)) error {
-	if len(results) == 0 && measure != nil {
+	if len(files) == 0 && measure != nil {
 		path, err := measure()
 		if errors.Is(err, exec.ErrNotFound) {
 			r.FioWhyNot = "fio is not installed"
@@ -254,19 +258,13 @@ func (s *Setup) fromFio(ctx context.Context, r *FittedResult, results []string,
 		if err != nil {
 			return err
 		}
-		results = []string{path}
-	}
-	if len(results) == 0 {
-		r.FioWhyNot = "no outputs of fio were given"
-		return nil
-	}
-	var files []*fio.File
-	for _, path := range results {
-		f, err := fio.Read(ctx, path)
-		if err != nil {
+		if files, err = readFio(ctx, []string{path}); err != nil {
 			return err
 		}
-		files = append(files, f)
+	}
+	if len(files) == 0 {
+		r.FioWhyNot = "no outputs of fio were given"
+		return nil
 	}
 	d, err := fio.Device(files, fio.DeviceOptions{Name: "from fio", Host: s.Device.Host,
 		Align: s.Device.Flash.Align, Seed: s.Seed})
@@ -276,6 +274,18 @@ func (s *Setup) fromFio(ctx context.Context, r *FittedResult, results []string,
 	fillEngines(d, s.Device)
 	r.FioDevice = d
 	return nil
+}
+
+// readFio reads outputs of fio.
+func readFio(ctx context.Context, paths []string) (files []*fio.File, err error) {
+	for _, path := range paths {
+		f, err := fio.Read(ctx, path)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, f)
+	}
+	return files, nil
 }
 
 // fillEngines gives a model from fio the engines that fio could not measure (it reads the emulated

@@ -15,6 +15,7 @@ import (
 	"github.com/windrow-sim/windrow/devicemodels"
 	"github.com/windrow-sim/windrow/devicemodels/flash"
 	"github.com/windrow-sim/windrow/internal/units"
+	"github.com/windrow-sim/windrow/replay/probe"
 	"github.com/windrow-sim/windrow/sim"
 	"github.com/windrow-sim/windrow/traces"
 	"github.com/windrow-sim/windrow/traces/compare"
@@ -84,7 +85,10 @@ func TestFromFio(t *testing.T) {
 		"missing":   {[]string{filepath.Join(t.TempDir(), "x")}, nil, "", fs.ErrNotExist},
 	} {
 		r := &FittedResult{}
-		err := s.fromFio(t.Context(), r, c.results, c.measure)
+		files, err := readFio(t.Context(), c.results)
+		if err == nil {
+			err = s.fromFio(t.Context(), r, files, c.measure)
+		}
 		if !errors.Is(err, c.err) || c.err == nil && err != nil ||
 			!strings.Contains(r.FioWhyNot, c.why) || (r.FioWhyNot == "") != (c.why == "") {
 			t.Errorf("%s: %v, %q", name, err, r.FioWhyNot)
@@ -101,6 +105,18 @@ func TestFromFio(t *testing.T) {
 			d.Flash.Align != 512 || !d.Flash.Engines["made up"].Serial || len(d.Flash.Engines) < 2 {
 			t.Errorf("%s: %+v", name, d)
 		}
+	}
+}
+
+// TestFioIsReadFirst: an output that cannot be read is refused before anything is measured, which
+// takes minutes.
+func TestFioIsReadFirst(t *testing.T) {
+	s := &Setup{Progress: func(stage string, _, _ int) { t.Errorf("%s was begun", stage) }}
+	missing := filepath.Join(t.TempDir(), "x")
+	_, err := s.fitted(t.Context(), &FittedResult{}, []string{"threads"}, probe.Config{},
+		FittedOptions{FioResults: []string{missing}}, nil)
+	if !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("error is %v", err)
 	}
 }
 

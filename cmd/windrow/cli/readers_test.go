@@ -21,6 +21,8 @@ var readers = []string{
 	"pack examples/models/tales --tokenizer {model:tokenizer.json} -o p6.flash.safetensors",
 	"generate -m {tales.flash.safetensors} -n 2 Once",
 	"generate -m {tales.flash.safetensors} -n 2 --prompts {words.txt}",
+	"generate -m {tales.flash.safetensors} -n 2 --chat {examples/chat/story.json} " +
+		"--chat-template {examples/chat/plain.jinja}",
 	"generate -m {tales.flash.safetensors} -n 2 --draft {tales.flash.safetensors} Once",
 	"generate -m {tales.flash.safetensors} --oracle {tales.trace.arrow} --io pread",
 	"generate -m {tales.flash.safetensors} -n 2 --predictor {low.predictor.safetensors} Once",
