@@ -15,6 +15,7 @@ import (
 
 	"github.com/windrow-sim/windrow/engine/checkpoint/torch"
 	"github.com/windrow-sim/windrow/internal/input"
+	"github.com/windrow-sim/windrow/internal/refusal"
 )
 
 // configName is the configuration of every Hugging Face folder.
@@ -144,9 +145,8 @@ func (f *Folder) noWeights(all, present []string) error {
 		w := formats()[slices.IndexFunc(formats(), func(w format) bool {
 			return w.owns(present[0])
 		})]
-		return fmt.Errorf("checkpoint: %s: %w: %s but neither %s nor %s; incomplete download? "+
-			"Ignore the index to take all files",
-			f.dir, ErrFormat, strings.Join(present, ", "), w.index, w.single)
+		return fmt.Errorf("checkpoint: %s: %w: %s but neither %s nor %s; incomplete download? %w",
+			f.dir, ErrFormat, strings.Join(present, ", "), w.index, w.single, takeAll())
 	}
 	var others []string
 	for _, name := range all {
@@ -232,14 +232,18 @@ func (f *Folder) openIndex(ctx context.Context, index Object, mine, present []st
 
 // missingShards distinguishes an incomplete download from an index of another set of files.
 func (f *Folder) missingShards(missing []string, total int, present, shards []string) error {
-	hint := "incomplete download"
+	lacking := fmt.Errorf("checkpoint: %s: %w: %d of %d shards are missing: %s; incomplete "+
+		"download",
+		f.dir, ErrFormat, len(missing), total, strings.Join(missing, ", "))
 	if extra := without(present, shards); len(extra) > 0 {
-		hint += fmt.Sprintf(", or a stale index: %s is not in it (ignore the index to take all "+
-			"files)", strings.Join(extra, ", "))
+		return fmt.Errorf("%w, or a stale index: %s is not in it (%w)", lacking,
+			strings.Join(extra, ", "), takeAll())
 	}
-	return fmt.Errorf("checkpoint: %s: %w: %d of %d shards are missing: %s; %s",
-		f.dir, ErrFormat, len(missing), total, strings.Join(missing, ", "), hint)
+	return lacking
 }
+
+// takeAll is the remedy for an index that does not fit the files.
+func takeAll() error { return refusal.Input("{IgnoreIndex} takes all files") }
 
 func without(list, remove []string) []string {
 	return slices.DeleteFunc(slices.Clone(list), func(s string) bool {
@@ -308,8 +312,7 @@ func (f *Folder) checkMap(weightMap map[string]string) error {
 	}
 	slices.Sort(lost)
 	return fmt.Errorf("checkpoint: %s: %w: the index is stale, these are not where it says: %s; "+
-		"ignore the index to take all files",
-		f.dir, ErrFormat, strings.Join(lost, ", "))
+		"%w", f.dir, ErrFormat, strings.Join(lost, ", "), takeAll())
 }
 
 // Config returns config.json. The caller must not change it.

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/windrow-sim/windrow/internal/refusal"
 )
 
 // folder makes a folder: names ending in .safetensors get the tensors that their text lists, others
@@ -125,6 +127,17 @@ func TestField_M10_StaleIndexAndStrayFiles(t *testing.T) {
 	moved := map[string]string{"config.json": "{}", indexName: index, shard1: "a c", shard2: "b"}
 	_, err = OpenFolder(t.Context(), folder(t, moved), FolderOptions{})
 	refused(t, err, ErrFormat, `"c" in `+shard2, "stale")
+
+	// A program names the remedy by its flag, for each of the refusals that have it.
+	unlisted := map[string]string{"config.json": "{}", "model-00001-of-00002.safetensors": "a"}
+	for _, files := range []map[string]string{stale, moved, unlisted} {
+		_, err := OpenFolder(t.Context(), folder(t, files), FolderOptions{})
+		text := refusal.Text(err, func(field string) string { return "--flag-of-" + field })
+		if !errors.Is(err, ErrFormat) || !strings.Contains(text,
+			"--flag-of-IgnoreIndex takes all files") {
+			t.Errorf("%s", text)
+		}
+	}
 }
 
 func TestField_M14_DuplicateNamesInConfigAndIndex(t *testing.T) {

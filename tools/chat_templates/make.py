@@ -49,7 +49,10 @@ def main() -> None:
     conversations = json.loads((own / "conversations.json").read_text())
     folder = own if sys.argv[1] == "own" else pathlib.Path(sys.argv[2])
     out = {"reference": VERSIONS, "templates": {}}
-    for path in sorted(folder.glob("*.jinja")):
+    templates = sorted(folder.glob("*.jinja"))
+    if not templates:
+        raise SystemExit(f"no templates in {folder}")
+    for path in templates:
         source = path.read_text()
         rendered = {name: render(source, c) for name, c in conversations.items()}
         out["templates"][path.name] = rendered if sys.argv[1] == "own" else {"source": source, "rendered": rendered}
