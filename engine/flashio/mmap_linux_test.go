@@ -23,7 +23,7 @@ func filePages(t *testing.T) int {
 
 // The pages of a mapped image are no memory of the process: a replay within a budget of 148 MiB had
 // 234 MiB of them.
-func TestMappedPagesAreGivenUp(t *testing.T) {
+func TestField_O14_MappedPagesAreGivenUp(t *testing.T) {
 	const size, room = 64 << 20, 24 << 20
 	r := openSubject(t, subject{opt: Options{Engine: EngineMmap, Direct: DirectOff}},
 		writeImage(t, t.TempDir(), size))
