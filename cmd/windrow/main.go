@@ -22,8 +22,7 @@ func main() {
 	context.AfterFunc(ctx, func() {
 		endLate(output.Busy, func() {
 			fmt.Fprintln(os.Stderr, "windrow: interrupted: the verb waits for something that "+
-				"does not "+
-				"answer; \"windrow clean\" removes what it left unfinished")
+				"does not answer; \"windrow clean\" removes what it left unfinished")
 			os.Exit(cli.Interrupted)
 		})
 	})

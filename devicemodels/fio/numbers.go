@@ -60,8 +60,7 @@ func oddIn(data []byte, line int) (list []string) {
 		text := token.String()
 		v, err := strconv.ParseFloat(text, 64)
 		if err == nil && numberRange.Has(v) || err != nil &&
-			strings.Trim(text, "0123456789.eE+-") !=
-				"" {
+			strings.Trim(text, "0123456789.eE+-") != "" {
 			continue
 		}
 		if path := dec.StackPointer(); text != "" && isRead(path) {

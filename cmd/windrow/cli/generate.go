@@ -29,26 +29,22 @@ func generateCommand(e *env) *cli.Command {
 		Name:      "generate",
 		Usage:     "run a model and print what it writes",
 		ArgsUsage: "PROMPT",
-		Description: "Without --oracle all rows are in memory (dense). With --oracle the " +
-			"feed-forward rows stay on flash and are read as needed;\n" +
-			"until predictors exist, which rows are needed comes from a trace that was recorded " +
-			"on the same tokens, and the output is checked\n" +
-			"against it. The prompt is then the trace's own.\n\n" +
+		Description: "Without --oracle and --predictor all rows are in memory (dense). With " +
+			"--oracle the feed-forward rows stay on flash, and a trace that was recorded on the " +
+			"same tokens names those that are read: the prompt is the trace's own, and the " +
+			"output is checked against it. With --predictor a predictor names them for any " +
+			"prompt, and misses some.\n\n" +
 			"With --chat the prompt is a conversation: a JSON list of messages, or an object " +
-			"with " +
-			"messages, tools, add_generation_prompt, now and\n" +
-			"chat_template_kwargs. The model's chat template, which pack stores in the image, " +
-			"makes " +
-			"a text of it; the text is read as it is,\n" +
-			"without a token in front. A template runs in a process of its own, with limits on " +
-			"memory, time and output.\n\n" +
+			"with messages, tools, add_generation_prompt, now and chat_template_kwargs. The " +
+			"model's chat template, which pack stores in the image, makes a text of it; the " +
+			"text is read as it is, without a token in front. A template runs in a process of " +
+			"its own, with limits on memory, time and output.\n\n" +
 			"With --draft the text is what the model alone would write: exactly when greedy, in " +
 			"distribution when sampled.\n\n" +
 			examples(`windrow generate -m tales.flash.safetensors -n 32 "Once upon a time"`,
 				`windrow generate -m tales.flash.safetensors -n 32 --temp 0.8 --top-k 40 --stop "." "Once upon a time"`,
 				"windrow generate -m tales.flash.safetensors -n 16 "+
-					"--chat examples/chat/story.json "+
-					"--chat-template examples/chat/plain.jinja",
+					"--chat examples/chat/story.json --chat-template examples/chat/plain.jinja",
 				"windrow generate -m tales.flash.safetensors -n 16 --prompts "+
 					"examples/prompts/tales.txt --batch 4",
 				"windrow record -m tales.flash.safetensors --prompts examples/prompts/tales.txt "+
