@@ -15,6 +15,9 @@ import (
 	"github.com/windrow-sim/windrow/kernels/cpu"
 )
 
+// MaxStep is the largest number of tokens in a step.
+const MaxStep = 4096
+
 // Config configures an engine. The zero value is usable.
 type Config struct {
 	Threads   int      // compute threads; 0 = all cores
@@ -99,7 +102,7 @@ func New(w *model.Weights, rows Rows, cfg Config) (*Engine, error) {
 		cfg.Context = s.MaxPos
 	}
 	// More threads only take time to wake; more tokens only take memory.
-	const mostThreads, mostEntries = 1024, 4096
+	const mostThreads = 1024
 	switch {
 	case cfg.Context < 1 || cfg.Context > s.MaxPos:
 		return nil, refusal.Config("engine: {Context} of %d positions: the model has 1 to %d",
@@ -107,9 +110,9 @@ func New(w *model.Weights, rows Rows, cfg Config) (*Engine, error) {
 	case cfg.Threads < 0 || cfg.Threads > mostThreads:
 		return nil, refusal.Config("engine: {Threads} %d: it must be 0 (all cores) to %d",
 			cfg.Threads, mostThreads)
-	case cfg.Batch > mostEntries:
-		return nil, refusal.Config("engine: %d tokens in a step: at most %d are possible",
-			cfg.Batch, mostEntries)
+	case cfg.Batch > MaxStep:
+		return nil, refusal.Config("engine: %d tokens in a step: at most %d are possible; use a "+
+			"smaller {Batch} or {PrefillChunk}", cfg.Batch, MaxStep)
 	case cfg.Thresholds != nil && len(cfg.Thresholds) != s.Layers:
 		return nil, fmt.Errorf("engine: thresholds for %d layers: the model has %d",
 			len(cfg.Thresholds), s.Layers)

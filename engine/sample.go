@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/windrow-sim/windrow/internal/refusal"
 	"github.com/windrow-sim/windrow/internal/rng"
 )
 
@@ -59,11 +60,11 @@ func (s Sampling) check() error {
 	case s.Temperature < 0 || !finite(s.Temperature):
 		return fmt.Errorf("engine: temperature %g: it must be 0 (greedy) or more", s.Temperature)
 	case !(s.TopP >= 0 && s.TopP <= 1):
-		return fmt.Errorf("engine: top-p %g: it must lie between 0 and 1", s.TopP)
+		return refusal.Config("engine: {TopP} %g: it must lie between 0 and 1", s.TopP)
 	case !(s.MinP >= 0 && s.MinP <= 1):
-		return fmt.Errorf("engine: min-p %g: it must lie between 0 and 1", s.MinP)
+		return refusal.Config("engine: {MinP} %g: it must lie between 0 and 1", s.MinP)
 	case s.TopK < 0:
-		return fmt.Errorf("engine: top-k %d: it must be 0 (all) or more", s.TopK)
+		return refusal.Config("engine: {TopK} %d: it must be 0 (all) or more", s.TopK)
 	case s.Penalty < 0 || !finite(s.Penalty):
 		return fmt.Errorf("engine: repetition penalty %g: it must be above 0; 1 is none", s.Penalty)
 	}

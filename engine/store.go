@@ -21,7 +21,7 @@ func (m *mainMemory) Staging(size int64) ([]byte, error) {
 	buf := flashio.AlignedBuffer(int(size), layout.StagingAlign)
 	if buf == nil {
 		return nil, fmt.Errorf("engine: no memory for a staging buffer of %v: %w; use a smaller "+
-			"window or --chunk", units.Bytes(size), flashio.ErrEnvironment)
+			"--staging, window or --chunk", units.Bytes(size), flashio.ErrEnvironment)
 	}
 	clear(buf)
 	return buf, nil

@@ -45,8 +45,11 @@ func (c *Config) Check() error {
 	switch {
 	case c.Batch < 1:
 		return refusal.Config("{Batch} %d: 1 or more is wanted", c.Batch)
-	case c.PrefillChunk < 1:
-		return refusal.Config("{PrefillChunk} %d: 1 or more is wanted", c.PrefillChunk)
+	case c.Compress != "" && c.Compress != "none" && c.Compress != "zstd":
+		return refusal.Config("{Compress} %s: none and zstd are known", c.Compress)
+	}
+	if err := session.CheckChunk(c.PrefillChunk); err != nil {
+		return err
 	}
 	return session.CheckSampling(c.Sampling)
 }

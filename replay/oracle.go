@@ -53,10 +53,12 @@ func (o *oracle) find(seq uint32, s *session.Session) error {
 			"oracle masks must be of the same weights",
 			h.Model, h.ModelSHA256, s.Image.Name, s.Image.Hash)
 	}
+	last := uint32(0)
 	for i := range o.trace.Tokens() {
 		if err := o.trace.Token(i, &o.token); err != nil {
 			return err
 		}
+		last = max(last, o.token.Seq)
 		if o.token.Seq != seq {
 			continue
 		}
@@ -73,7 +75,8 @@ func (o *oracle) find(seq uint32, s *session.Session) error {
 		}
 	}
 	if len(o.prompt) == 0 {
-		return refusal.Config("the trace has no sequence %d with a prompt", seq)
+		return refusal.Config("{Sequence} %d: the trace has no such sequence with a prompt; its "+
+			"sequences are 0 to %d", seq, last)
 	}
 	return nil
 }

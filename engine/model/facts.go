@@ -227,8 +227,11 @@ func (f *facts) decodeArch(meta map[string]string) (err error) {
 // maxStride bounds the padding of a record.
 const maxStride = 64 << 20
 
+// strideAlign keeps elements and scales aligned.
+func (f facts) strideAlign() int { return max(2, int(dtypeOf(f.precision.Bundles).Size())) }
+
 func (f facts) checkStride() error {
-	align := max(2, int(dtypeOf(f.precision.Bundles).Size())) // keeps elements and scales aligned
+	align := f.strideAlign()
 	if f.stride < f.record() || f.stride%align != 0 || f.stride > maxStride {
 		return fmt.Errorf("%w: stride %d; a multiple of %d from the record's %d to %d is needed",
 			checkpoint.ErrFormat, f.stride, align, f.record(), maxStride)

@@ -20,14 +20,34 @@ func TestOthersAreRefusedWithARemedy(t *testing.T) {
 			}
 			seen[kind] = true
 			_, err := parse(t, fmt.Sprintf(`{"model_type":%q,"text_config":{}}`, kind))
-			refused(t, err, checkpoint.ErrUnsupported, kind, o.why, "qwen3, sparsellama")
+			refused(t, err, checkpoint.ErrUnsupported, fmt.Sprintf("model_type %q: ", kind),
+				"; the engine runs ", "qwen3, sparsellama")
 		}
 	}
-	_, err := parse(t, `{"model_type":"gemma3"}`)
-	refused(t, err, checkpoint.ErrUnsupported, "with transformers 4.57",
-		"Gemma3ForCausalLM.from_pretrained(DIR).save_pretrained(OUT)")
-	_, err = parse(t, `{"model_type":"qwen3_moe"}`)
-	refused(t, err, checkpoint.ErrUnsupported, "mixture of experts", "--like qwen3-30b-a3b")
-	_, err = parse(t, `{"model_type":"windmill"}`)
+	// One of each kind, with its words and its remedy.
+	fixed := map[string][]string{
+		"qwen3_moe": {"a mixture of experts", "synth trace --like qwen3-30b-a3b"},
+		"gemma3": {"a model of images and text; save its text model by itself",
+			"with transformers 4.57",
+			"Gemma3ForCausalLM.from_pretrained(DIR).save_pretrained(OUT)"},
+		"gemma":      {"Gemma 1, ", "use Gemma 2 or 3"},
+		"qwen2_vl":   {"a model of images, sound or video; use one of text alone"},
+		"t5":         {"an encoder with a decoder; use a decoder alone"},
+		"bert":       {"an encoder, which generates no text; use a decoder"},
+		"mamba2":     {"a recurrent model, without a cache of keys; use a transformer"},
+		"starcoder2": {"no checkpoint of it has been compared with transformers here"},
+	}
+	for _, o := range others() {
+		if !slices.ContainsFunc(strings.Fields(o.modelTypes), func(kind string) bool {
+			return fixed[kind] != nil
+		}) {
+			t.Errorf("no text is fixed for the kind of %s", o.modelTypes)
+		}
+	}
+	for kind, want := range fixed {
+		_, err := parse(t, fmt.Sprintf(`{"model_type":%q}`, kind))
+		refused(t, err, checkpoint.ErrUnsupported, want...)
+	}
+	_, err := parse(t, `{"model_type":"windmill"}`)
 	refused(t, err, checkpoint.ErrUnsupported, `model_type "windmill"; the engine runs`)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"github.com/windrow-sim/windrow/internal/refusal"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/kernels/ref"
 )
@@ -78,6 +79,11 @@ func Pack(ctx context.Context, dir, out string, opt PackOptions) (*PackReport, e
 		f.stride = f.record()
 	}
 	if err := f.checkStride(); err != nil {
+		if opt.Stride != 0 {
+			err = refusal.Config("{RecordStride} %v: a multiple of %d bytes from the record's %v "+
+				"to %v is needed", opt.Stride, f.strideAlign(), units.Bytes(f.record()),
+				units.Bytes(maxStride))
+		}
 		return nil, fmt.Errorf("model: pack %s: %w", dir, err)
 	}
 	size := f.dataSize()

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/windrow-sim/windrow/engine/checkpoint"
+	"github.com/windrow-sim/windrow/internal/refusal"
 	"github.com/windrow-sim/windrow/kernels/ref"
 )
 
@@ -236,8 +237,9 @@ func (s *source) precision(want *ref.Format) (Precision, error) {
 		for _, dtype := range slices.Sorted(maps.Keys(types)) {
 			list = append(list, fmt.Sprintf("%q is %s", types[dtype], dtype))
 		}
-		return p, fmt.Errorf("model: %w: matrices of several types: %s; ask for one of F16, "+
-			"BF16 and F32 for all", checkpoint.ErrUnsupported, strings.Join(list, ", "))
+		return p, fmt.Errorf("model: %w: %w", checkpoint.ErrUnsupported, refusal.Input(
+			"matrices of several types: %s; choose one for all with {Dtype} f16, bf16 or f32",
+			strings.Join(list, ", ")))
 	default:
 		for dtype := range types {
 			f, _ := formatOf(dtype)

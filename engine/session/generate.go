@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -111,11 +112,23 @@ func CheckSampling(s engine.Sampling) error {
 	return nil
 }
 
+// CheckChunk refuses a number of prompt tokens that no step takes.
+func CheckChunk(n int) error {
+	if n < 1 || n > engine.MaxStep {
+		return refusal.Config("{PrefillChunk} %d: 1 to %d tokens are possible", n, engine.MaxStep)
+	}
+	return nil
+}
+
 // Check refuses values out of range, and parts that do not go together.
 func (c *GenerateConfig) Check() error {
 	switch {
-	case c.PrefillChunk < 1:
-		return refusal.Config("{PrefillChunk} %d: 1 or more is wanted", c.PrefillChunk)
+	case slices.Contains(c.Stop, ""):
+		return refusal.Config("{Stop} \"\": every text holds the empty one; name a text to end " +
+			"before")
+	case c.Draft != "" && (c.Lambda < 1 || c.Lambda >= engine.MaxStep):
+		return refusal.Config("{Lambda} %d: 1 to %d drafted tokens are possible", c.Lambda,
+			engine.MaxStep-1)
 	case c.Predictor == "" && c.KMax != 0:
 		return refusal.Config("{KMax} is of a centroid predictor; name one with {Predictor}")
 	case c.Predictor != "" && (c.Recorded != nil || c.Draft != ""):
@@ -123,6 +136,9 @@ func (c *GenerateConfig) Check() error {
 	case c.Draft != "" && c.Recorded != nil:
 		return refusal.Config("{Draft} and {Oracle}: a trace holds no masks of drafted tokens; " +
 			"give one of them")
+	}
+	if err := CheckChunk(c.PrefillChunk); err != nil {
+		return err
 	}
 	return CheckSampling(c.Sampling)
 }

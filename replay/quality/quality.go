@@ -51,9 +51,11 @@ const DefaultChunk = 32
 
 // Check refuses values out of range. Windows of the text are checked by package eval.
 func (c *Config) Check() error {
-	if c.Window < 0 || c.PrefillChunk < 1 {
-		return refusal.Config("{Window} %d, {PrefillChunk} %d: a window of 0 or more and a chunk "+
-			"of 1 or more are wanted", c.Window, c.PrefillChunk)
+	if c.Window < 0 {
+		return refusal.Config("{Window} %d: 0 or more is wanted", c.Window)
+	}
+	if err := session.CheckChunk(c.PrefillChunk); err != nil {
+		return err
 	}
 	for _, s := range c.Shares {
 		if !(s > 0 && s < 1) {

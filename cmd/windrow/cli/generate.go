@@ -3,6 +3,8 @@ package cli
 import (
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -15,13 +17,18 @@ import (
 	"github.com/windrow-sim/windrow/traces"
 )
 
-// samplingOf reads samplingFlags.
-func samplingOf(c *cli.Context) engine.Sampling {
+// samplingOf reads samplingFlags. Of the library 0 is none; who types it means something else.
+func samplingOf(c *cli.Context) (s engine.Sampling, err error) {
+	for _, name := range []string{"top-p", "repeat-penalty"} {
+		if c.Float64(name) == 0 {
+			return s, usageError("--%s 0: it must be above 0; 1 is none", name)
+		}
+	}
 	return engine.Sampling{
 		Temperature: c.Float64("temp"), TopK: c.Int("top-k"), TopP: c.Float64("top-p"),
 		MinP: c.Float64("min-p"), Penalty: c.Float64("repeat-penalty"),
 		Seed: c.Uint64("seed"),
-	}
+	}, nil
 }
 
 func generateCommand(e *env) *cli.Command {
@@ -78,6 +85,9 @@ func generateCommand(e *env) *cli.Command {
 func (e *env) generate(c *cli.Context) error {
 	if c.Bool("child") {
 		return chat.Serve(e.stdin, e.stdout)
+	}
+	if err := checkTogether(c); err != nil {
+		return err
 	}
 	cfg, err := generateConfig(c)
 	if err != nil {
@@ -169,9 +179,34 @@ func (e *env) chatPrompt(c *cli.Context, m *session.Session) (string, error) {
 		Child: []string{exe, "generate", "-m", c.String("model"), "--child"}})
 }
 
+// checkTogether refuses flags that say how to do what no other flag asks for.
+func checkTogether(c *cli.Context) error {
+	for _, f := range []struct {
+		name string
+		with []string // of which one is needed
+	}{
+		{"batch", []string{"prompts"}},
+		{"lambda", []string{"draft"}},
+		{"sequence", []string{"oracle"}},
+		{"check-masks", []string{"predictor"}},
+		{"dense-prefix", []string{"predictor"}},
+		{"window", []string{"oracle", "predictor"}},
+		{"dram", []string{"oracle", "predictor"}},
+	} {
+		if c.IsSet(f.name) && !slices.ContainsFunc(f.with, c.IsSet) {
+			return usageError("--%s goes with --%s", f.name, strings.Join(f.with, " or --"))
+		}
+	}
+	return nil
+}
+
 // generateConfig reads the flags.
 func generateConfig(c *cli.Context) (cfg session.GenerateConfig, err error) {
-	cfg = session.GenerateConfig{N: c.Int("n"), Sampling: samplingOf(c),
+	sampling, err := samplingOf(c)
+	if err != nil {
+		return cfg, err
+	}
+	cfg = session.GenerateConfig{N: c.Int("n"), Sampling: sampling,
 		Sequence: c.Int("sequence"), PrefillChunk: c.Int("prefill-chunk"),
 		Threads: c.Int("threads"), NoBOS: c.Bool("no-bos"), Stop: c.StringSlice("stop"),
 		Predictor: c.String("predictor"), KMax: c.Int("k-max"), CountMissed: c.Bool("check-masks"),

@@ -66,7 +66,7 @@ var numberLines = []string{
 	"trace whatif tiny.trace.arrow --false-negatives 0.1 --false-positives 0.1 -o w.trace.arrow",
 	"generate -m tales.flash.safetensors --prompts words.txt -n 2 --batch 2 --temp 1 --top-k 3",
 	"generate -m tales.flash.safetensors --predictor low.predictor.safetensors -n 2 Once",
-	"generate -m tales.flash.safetensors -n 2 --io mem --window 2 Once",
+	"generate -m tales.flash.safetensors --oracle tales.trace.arrow -n 2 --io mem --window 2",
 	"device fit grid.json -o g.device.yaml --cores 2",
 	"probe . -o x.device.yaml", "demo --dir out", "validate --suite emulated",
 }

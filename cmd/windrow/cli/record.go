@@ -57,7 +57,11 @@ func (e *env) record(c *cli.Context) error {
 	if err := e.claim(c, c.String("out"), traceSuffix); err != nil {
 		return err
 	}
-	cfg := record.Config{N: c.Int("n"), Sampling: samplingOf(c), Threads: c.Int("threads"),
+	sampling, err := samplingOf(c)
+	if err != nil {
+		return err
+	}
+	cfg := record.Config{N: c.Int("n"), Sampling: sampling, Threads: c.Int("threads"),
 		Out: c.String("out"), Compress: c.String("compress"), Magnitudes: c.Bool("magnitudes"),
 		NoBOS: c.Bool("no-bos"), Batch: c.Int("batch"), PrefillChunk: c.Int("prefill-chunk"),
 		Tool: Tool}
