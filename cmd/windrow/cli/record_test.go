@@ -175,9 +175,9 @@ func readTokens(t *testing.T, path string) ([]traces.Token, traces.Header) {
 func TestRecordRefusesBatches(t *testing.T) {
 	workspace(t)
 	for want, more := range map[string][]string{
-		"--batch 0":             {"--batch", "0"},
-		"--prefill-chunk -3":    {"--prefill-chunk", "-3"},
-		"5000 tokens in a step": {"--prefill-chunk", "5000"},
+		"--batch 0":                       {"--batch", "0"},
+		"--prefill-chunk -3":              {"--prefill-chunk", "-3"},
+		"--prefill-chunk 5000: 1 to 4096": {"--prefill-chunk", "5000"},
 	} {
 		o := command(append([]string{"record", "-m", "tales.flash.safetensors", "--prompts",
 			"words.txt", "-n", "2", "-o", "x.trace.arrow"}, more...)...)
