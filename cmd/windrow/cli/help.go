@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"flag"
 	"fmt"
 	"regexp"
 	"strings"
@@ -12,6 +13,22 @@ import (
 // helpWidth is the width of help texts in columns: they are read in terminals, pagers and
 // documents.
 const helpWidth = 80
+
+// helpFlag is the library's --help, one variable for all command lines of a process. The library
+// writes into a flag when it parses, and command lines may be parsed side by side.
+type helpFlag struct{ *cli.BoolFlag }
+
+func init() {
+	if shared, ok := cli.HelpFlag.(*cli.BoolFlag); ok {
+		cli.HelpFlag = helpFlag{shared}
+	}
+}
+
+// Apply implements cli.Flag.
+func (h helpFlag) Apply(set *flag.FlagSet) error {
+	own := *h.BoolFlag
+	return own.Apply(set)
+}
 
 // verbHelp is the help of a verb: what it does, how it is called, examples, flags. The library
 // takes it as a template, so that the two marks of one are written out.
