@@ -65,7 +65,7 @@ func oddIn(data []byte, line int) (list []string) {
 		}
 		if path := dec.StackPointer(); text != "" && isRead(path) {
 			list = append(list, fmt.Sprintf("line %d: %s: %s %s; it is left out",
-				line-1+input.LineAt(data, dec.InputOffset()), dotted(path), text,
+				line-1+input.LineAt(data, dec.InputOffset()), input.Dotted(path), text,
 				numberRange.Refuse(v)))
 		}
 	}
@@ -75,8 +75,4 @@ func oddIn(data []byte, line int) (list []string) {
 func isRead(at jsontext.Pointer) bool {
 	parent := at.Parent().LastToken()
 	return slices.Contains(numberKeys, at.LastToken()) || parent == "percentile" || parent == "bins"
-}
-
-func dotted(p jsontext.Pointer) string {
-	return strings.ReplaceAll(strings.TrimPrefix(string(p), "/"), "/", ".")
 }

@@ -110,7 +110,7 @@ func (t *Template) render(c *Conversation, n int, opt Options) (text string, err
 	}
 	for name, fn := range map[string]func([]jinja.Value, map[string]jinja.Value) (jinja.Value,
 		error){
-		"range": boundedRange, jsonName: toJSON, stringName: toText, printName: printed,
+		"range": boundedRange, jsonName: toJSON, stringName: printed, printName: printed,
 		"strftime_now": func(args []jinja.Value, _ map[string]jinja.Value) (jinja.Value, error) {
 			return now(opt.Now, args)
 		},

@@ -42,7 +42,7 @@ const fields = "messages, tools, add_generation_prompt, now (2026-01-31), chat_t
 // an object with a role and a content; keys keep their order, because a template may print them.
 // Errors are ErrConversation.
 func Parse(data []byte) (*Conversation, error) {
-	v, err := decode(bytes.TrimPrefix(data, []byte("\uFEFF")))
+	v, err := decode(input.TrimMark(data))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrConversation, err)
 	}
@@ -259,7 +259,7 @@ func Read(ctx context.Context, path string, stdin io.Reader, limit units.Bytes) 
 	data, err := []byte(nil), error(nil)
 	if path == "-" {
 		path = "stdin"
-		data, err = readStream(ctx, stdin, limit)
+		data, err = readStream(ctx, path, stdin, limit)
 	} else {
 		data, err = input.ReadText(ctx, path, input.Limit{Most: limit, Field: "MaxInput"})
 	}
@@ -273,24 +273,14 @@ func Read(ctx context.Context, path string, stdin io.Reader, limit units.Bytes) 
 }
 
 // readStream reads a stream to its end, or until the context ends.
-func readStream(ctx context.Context, from io.Reader, limit units.Bytes) ([]byte, error) {
-	type result struct {
-		data []byte
-		err  error
+func readStream(ctx context.Context, name string, from io.Reader, limit units.Bytes) ([]byte,
+	error) {
+	data, err := input.Await(ctx, name, func() ([]byte, error) {
+		return io.ReadAll(io.LimitReader(from, int64(limit)+1))
+	}, nil)
+	if err == nil && len(data) > int(limit) {
+		return nil, refusal.Input("%s holds more than the limit of %v; raise the limit with "+
+			"{MaxInput}", name, limit)
 	}
-	done := make(chan result, 1)
-	go func() {
-		data, err := io.ReadAll(io.LimitReader(from, int64(limit)+1))
-		done <- result{data, err}
-	}()
-	select {
-	case <-ctx.Done():
-		return nil, fmt.Errorf("chat: stdin: %w", ctx.Err())
-	case r := <-done:
-		if r.err == nil && len(r.data) > int(limit) {
-			return nil, refusal.Input("stdin holds more than the limit of %v; raise the limit "+
-				"with {MaxInput}", limit)
-		}
-		return r.data, r.err
-	}
+	return data, err
 }

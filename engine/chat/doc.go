@@ -8,7 +8,7 @@
 // The reference is transformers: apply_chat_template with trim_blocks and lstrip_blocks, its own
 // tojson, and bos_token and the like as variables. What the engine lacks of that is written here:
 // rewrite.go turns every use of tojson, and every printed value, into calls of our own functions
-// (json.go, value.go) before the template is compiled.
+// (json.go) before the template is compiled.
 //
 // # Reading guide
 //

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/windrow-sim/windrow/internal/guard"
+	"github.com/windrow-sim/windrow/internal/input"
 )
 
 // childTime is how long a child may render; published templates take milliseconds.
@@ -42,8 +43,7 @@ func guarded(ctx context.Context, argv []string, template string, conversation [
 	if _, err := Parse(conversation); err != nil {
 		return "", err
 	}
-	conversation = bytes.TrimPrefix(conversation, []byte("\uFEFF"))
-	in, err := json.Marshal(request{template, conversation, opt})
+	in, err := json.Marshal(request{template, input.TrimMark(conversation), opt})
 	if err != nil {
 		return "", fmt.Errorf("chat: %w", err)
 	}

@@ -188,17 +188,12 @@ func jsonFloat(f float64) string {
 	return short
 }
 
-// printed implements the printing of a value.
+// printed implements the printing of a value, and the filter string.
 func printed(args []jinja.Value, _ map[string]jinja.Value) (jinja.Value, error) {
 	if len(args) != 1 {
 		return jinja.Undefined(), fmt.Errorf("printing of %d values", len(args))
 	}
 	return jinja.NewString(plain(args[0])), nil
-}
-
-// toText implements the filter string.
-func toText(args []jinja.Value, _ map[string]jinja.Value) (jinja.Value, error) {
-	return printed(args, nil)
 }
 
 // plain returns the text of a value as Python prints it.

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -75,7 +74,7 @@ func notFinite(dec *jsontext.Decoder, data []byte) error {
 		if kind, _ := dec.StackIndex(dec.StackDepth()); kind == '[' {
 			at = at.Parent() // of an element the pointer is that of the one before
 		}
-		name := strings.ReplaceAll(strings.TrimPrefix(string(at), "/"), "/", ".")
+		name := input.Dotted(at)
 		if name == "" {
 			name = "a value"
 		}

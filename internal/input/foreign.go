@@ -35,28 +35,26 @@ func TrimMark(text []byte) []byte { return bytes.TrimPrefix(text, []byte(byteOrd
 // ReadText reads a whole text as ReadFile does, without its byte order mark. It refuses the files
 // of Foreign and other encodings than UTF-8 that have a mark; such errors wrap ErrKind.
 func ReadText(ctx context.Context, path string, limit Limit) ([]byte, error) {
-	data, err := ReadFile(ctx, path, limit)
-	if err != nil {
-		return nil, err
-	}
-	head := data[:min(len(data), HeadBytes)]
-	if err = Foreign(path, head, Other); err == nil {
-		err = encoding(head)
-	}
-	if err != nil {
-		return nil, &refused{refusal.Input("%s: %v", path, err), ErrKind}
-	}
-	return TrimMark(data), nil
+	return readAs(ctx, path, limit, foreignProse)
 }
 
 // ReadDocument reads a text as ReadText does, for a form that no web page has: a web page is often
 // saved in place of a file.
 func ReadDocument(ctx context.Context, path string, limit Limit) ([]byte, error) {
-	data, err := ReadText(ctx, path, limit)
-	if err == nil && isPage(data[:min(len(data), HeadBytes)]) {
-		err = &refused{refusal.Input("%s: this is a web page; "+pageRemedy, path), ErrKind}
+	return readAs(ctx, path, limit, ForeignText)
+}
+
+// readAs reads a text that foreign does not refuse.
+func readAs(ctx context.Context, path string, limit Limit,
+	foreign func(path string, head []byte, form Form) error) ([]byte, error) {
+	data, err := ReadFile(ctx, path, limit)
+	if err != nil {
+		return nil, err
 	}
-	return data, err
+	if err := foreign(path, data[:min(len(data), HeadBytes)], Other); err != nil {
+		return nil, &refused{refusal.Input("%s: %v", path, err), ErrKind}
+	}
+	return TrimMark(data), nil
 }
 
 // pageRemedy says how a web page came to be there.
@@ -98,12 +96,17 @@ func Foreign(path string, head []byte, form Form) error {
 	return nil
 }
 
-// ForeignText says the same of a text that no web page is, and of other encodings than UTF-8.
-func ForeignText(path string, head []byte, form Form) error {
-	err := Foreign(path, head, form)
-	if err == nil {
-		err = encoding(head)
+// foreignProse says the same of a text, and of other encodings than UTF-8.
+func foreignProse(path string, head []byte, form Form) error {
+	if err := Foreign(path, head, form); err != nil {
+		return err
 	}
+	return encoding(head)
+}
+
+// ForeignText says the same of a text that no web page is.
+func ForeignText(path string, head []byte, form Form) error {
+	err := foreignProse(path, head, form)
 	if err == nil && isPage(head) {
 		err = foreign("this is a web page; " + pageRemedy)
 	}

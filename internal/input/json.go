@@ -118,7 +118,7 @@ func found(data []byte, want jsontext.Pointer) *JSONError {
 		if len(at) > len(nearest) && at.Contains(want) {
 			nearest = at
 			e.Line = LineAt(data, dec.InputOffset())
-			e.Path = pathOf(dec, want)
+			e.Path = PathOf(dec, want)
 		}
 		switch {
 		case err != nil:
@@ -126,7 +126,7 @@ func found(data []byte, want jsontext.Pointer) *JSONError {
 		case at != want || behindName(dec):
 			continue
 		}
-		e.Line, e.Path = LineAt(data, dec.InputOffset()), pathOf(dec, want)
+		e.Line, e.Path = LineAt(data, dec.InputOffset()), PathOf(dec, want)
 		switch token.Kind() {
 		case '"', '0', 't', 'f', 'n':
 			e.Value = shortened(token)
@@ -154,8 +154,13 @@ func shortened(t jsontext.Token) string {
 	return text
 }
 
-// pathOf writes a pointer to a value that dec stands in: indices of lists in brackets.
-func pathOf(dec *jsontext.Decoder, p jsontext.Pointer) string {
+// Dotted writes a pointer as a path with all its keys and indices behind dots: jobs.3.read.iops.
+func Dotted(p jsontext.Pointer) string {
+	return strings.ReplaceAll(strings.TrimPrefix(string(p), "/"), "/", ".")
+}
+
+// PathOf writes a pointer to a value that dec stands in: indices of lists in brackets.
+func PathOf(dec *jsontext.Decoder, p jsontext.Pointer) string {
 	var b strings.Builder
 	depth := 0
 	for key := range p.Tokens() {

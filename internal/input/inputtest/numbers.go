@@ -62,7 +62,8 @@ func JSON(t testing.TB, data []byte) (list []Number) {
 		}
 		to := int(dec.InputOffset())
 		text := token.String()
-		n := Number{Path: path(dec), Text: text, from: to - len(text), to: to,
+		n := Number{Path: input.PathOf(dec, dec.StackPointer()), Text: text, from: to - len(text),
+			to:   to,
 			Line: input.LineAt(data, int64(to))}
 		kind, length := dec.StackIndex(dec.StackDepth())
 		switch isName := kind == '{' && length%2 == 1; {
@@ -75,21 +76,6 @@ func JSON(t testing.TB, data []byte) (list []Number) {
 		}
 	}
 	return list
-}
-
-// path is that of the value which the decoder has read.
-func path(dec *jsontext.Decoder) string {
-	var b strings.Builder
-	depth := 0
-	for key := range dec.StackPointer().Tokens() {
-		depth++
-		if kind, _ := dec.StackIndex(depth); kind == '[' {
-			fmt.Fprintf(&b, "[%s]", key)
-		} else {
-			b.WriteString("." + key)
-		}
-	}
-	return strings.TrimPrefix(b.String(), ".")
 }
 
 // CSV lists the fields of a table that are numbers. Its first line is the header; no field has a
