@@ -1,12 +1,10 @@
 package energy
 
 import (
-	"cmp"
 	_ "embed"
 	"encoding/csv"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/windrow-sim/windrow/internal/bounds"
@@ -185,10 +183,9 @@ func parse(text string) ([]row, error) {
 			if number.text == "" && number.to != &r.Value.Value {
 				continue
 			}
-			v, err := strconv.ParseFloat(number.text, 64)
-			if err != nil || !valueRange.Has(v) {
-				return nil, fmt.Errorf("energy: energy.csv:%d: %s: %q %s", i+2, number.column,
-					number.text, cmp.Or(valueRange.Refuse(v), "is not a number"))
+			v, err := bounds.Parse(number.text, valueRange)
+			if err != nil {
+				return nil, fmt.Errorf("energy: energy.csv:%d: %s: %w", i+2, number.column, err)
 			}
 			*number.to = v
 		}

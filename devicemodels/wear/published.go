@@ -277,10 +277,9 @@ func parse(text string) (map[string][]Value, error) {
 			column, text string
 			to           *float64
 		}{{columns[3], l[3], &v.Low}, {columns[4], l[4], &v.High}} {
-			n, err := strconv.ParseFloat(number.text, 64)
-			if err != nil || !valueRange.Has(n) {
-				return nil, fmt.Errorf("wear: wear.csv:%d: %s: %q %s", i+2, number.column,
-					number.text, cmp.Or(valueRange.Refuse(n), "is not a number"))
+			n, err := bounds.Parse(number.text, valueRange)
+			if err != nil {
+				return nil, fmt.Errorf("wear: wear.csv:%d: %s: %w", i+2, number.column, err)
 			}
 			*number.to = n
 		}

@@ -5,6 +5,7 @@ package bounds
 import (
 	"cmp"
 	"fmt"
+	"strconv"
 )
 
 // Range is the numbers from Least to Most, both included. NaN is in no range.
@@ -32,4 +33,13 @@ func (r Range[T]) Refuse(v T) string {
 		return ""
 	}
 	return "is not from " + r.String()
+}
+
+// Parse reads a number of a range. Its error is the text in quotes and the predicate.
+func Parse(text string, r Range[float64]) (float64, error) {
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil || !r.Has(v) {
+		return 0, fmt.Errorf("%q %s", text, cmp.Or(r.Refuse(v), "is not a number"))
+	}
+	return v, nil
 }
