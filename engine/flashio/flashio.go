@@ -27,6 +27,21 @@ type Reader interface {
 	Close() error
 }
 
+// find returns the outermost of a Reader and of the Readers inside it that has more methods.
+func find[T any](r Reader) (T, bool) {
+	for {
+		if found, ok := r.(T); ok {
+			return found, true
+		}
+		outer, ok := r.(interface{ Unwrap() Reader })
+		if !ok {
+			var none T
+			return none, false
+		}
+		r = outer.Unwrap()
+	}
+}
+
 // Mode is the truth about a Reader, written into every result (design invariant 8).
 type Mode struct {
 	Engine    Engine `json:"engine"`    // the engine that serves the reads

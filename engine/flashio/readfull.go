@@ -14,8 +14,8 @@ func ReadFull(r Reader, off int64, buf []byte) error {
 	if align <= 1 || off < 0 || len(buf) == 0 || aligned(&one, align) {
 		return r.ReadBatch([]Request{one})
 	}
-	if end, ok := lengthOf(r); ok && int64(len(buf)) > end-off {
-		return boundsError(r.Mode().Engine, "file", end, one)
+	if inner, ok := find[sized](r); ok && int64(len(buf)) > inner.length()-off {
+		return boundsError(r.Mode().Engine, "file", inner.length(), one)
 	}
 	size := max(bounceBytes, int(align))
 	bounce := AlignedBuffer(size, int(align))
@@ -29,19 +29,8 @@ func ReadFull(r Reader, off int64, buf []byte) error {
 	return err
 }
 
-// lengthOf returns the length of a Reader's file, if the Reader knows it.
-func lengthOf(r Reader) (int64, bool) {
-	for {
-		switch inner := r.(type) {
-		case interface{ length() int64 }:
-			return inner.length(), true
-		case interface{ Unwrap() Reader }:
-			r = inner.Unwrap()
-		default:
-			return 0, false
-		}
-	}
-}
+// sized is a Reader that knows the length of its file.
+type sized interface{ length() int64 }
 
 // readBounced fills buf with aligned reads into bounce, whose length is a multiple of align.
 func readBounced(r Reader, off int64, buf, bounce []byte, align int64) error {

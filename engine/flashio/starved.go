@@ -6,16 +6,10 @@ type starving interface{ Starved() int64 }
 // Starved returns how many calls of a Reader failed so far for want of the kernel's memory (ENOMEM)
 // and were repeated after a wait. Times of such reads are not the drive's.
 func Starved(r Reader) int64 {
-	for {
-		switch inner := r.(type) {
-		case starving:
-			return inner.Starved()
-		case interface{ Unwrap() Reader }:
-			r = inner.Unwrap()
-		default:
-			return 0
-		}
+	if inner, ok := find[starving](r); ok {
+		return inner.Starved()
 	}
+	return 0
 }
 
 // Starved implements starving.

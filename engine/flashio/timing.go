@@ -21,16 +21,8 @@ type timer interface {
 // A ring looks for completions an eighth of its depth at a time, so its times include the wait
 // until it looked. Delays injected by WithFaults are not included: they come before the batch.
 func TimeReads(r Reader, into []units.Nanos) bool {
-	for {
-		switch inner := r.(type) {
-		case timer:
-			return inner.TimeReads(into)
-		case interface{ Unwrap() Reader }:
-			r = inner.Unwrap()
-		default:
-			return false
-		}
-	}
+	inner, ok := find[timer](r)
+	return ok && inner.TimeReads(into)
 }
 
 // stopwatch times the reads of an engine that makes one read at a time in each thread.

@@ -117,16 +117,10 @@ type registrar interface {
 // Engines without registration ignore it. If the kernel refuses, reads work as before: the result
 // is false and the note, a whole sentence with the remedy, says why.
 func RegisterBuffers(r Reader, bufs ...[]byte) (registered bool, note string) {
-	for {
-		switch inner := r.(type) {
-		case registrar:
-			return inner.registerBuffers(bufs)
-		case interface{ Unwrap() Reader }:
-			r = inner.Unwrap()
-		default:
-			return false, ""
-		}
+	if inner, ok := find[registrar](r); ok {
+		return inner.registerBuffers(bufs)
 	}
+	return false, ""
 }
 
 func (u *uringReader) registerBuffers(bufs [][]byte) (bool, string) {
