@@ -290,11 +290,11 @@ func TestPassesAreBounded(t *testing.T) {
 			all = append(all, &simulation{cfg: &cfg.Config, variant: cfg.Variant})
 		}
 		fits := func(from int) int {
-			to, err := s.fits(from)
+			configs, err := s.fitting(from)
 			if err != nil {
 				t.Fatal(err)
 			}
-			return to
+			return from + len(configs)
 		}
 		if tables, events := fits(0), s.fit(all); tables != c.tables || events != c.events {
 			t.Errorf("%d tokens: %d configurations by table and %d by events in a pass, want %d "+

@@ -87,14 +87,14 @@ func (s *sweeper) run(ctx context.Context, emit func(*Result) error) error {
 		return err
 	}
 	for from := s.opt.First; from < s.configs.Len(); {
-		to, err := s.fits(from)
+		configs, err := s.fitting(from)
 		if err != nil {
 			return err
 		}
-		if err := s.segment(ctx, from, to, emit); err != nil {
+		if err := s.segment(ctx, from, configs, emit); err != nil {
 			return err
 		}
-		from = to
+		from += len(configs)
 		s.forget(from)
 	}
 	return nil
@@ -284,25 +284,26 @@ func (s *sweeper) variant(v Variant) (t *Trace, err error) {
 	return t, nil
 }
 
-// fits returns the end of the configurations from one on that fit into one pass, at least one. They
-// are of one variant.
-func (s *sweeper) fits(from int) (to int, err error) {
+// fitting returns the configurations from one on that fit into one pass, at least one. They are of
+// one variant.
+func (s *sweeper) fitting(from int) (configs []*Config, err error) {
 	var l *load
-	var variant Variant
-	for to = from; to < s.configs.Len(); to++ {
-		cfg, err := s.config(to)
+	for i := from; i < s.configs.Len(); i++ {
+		cfg, err := s.config(i)
 		if err != nil {
-			return 0, err
+			return nil, err
 		}
 		if l == nil {
-			variant = cfg.Variant
-			l = s.newLoad(s.variants[variant].Tokens())
-		}
-		if cfg.Variant != variant || l.overfull(cfg, true) {
+			l = s.newLoad(s.variants[cfg.Variant].Tokens())
+		} else if cfg.Variant != configs[0].Variant {
 			break
 		}
+		if l.overfull(cfg, true) {
+			break
+		}
+		configs = append(configs, cfg)
 	}
-	return to, nil
+	return configs, nil
 }
 
 // fit returns how many of some simulations of one variant fit into one pass as events, at least
@@ -323,17 +324,10 @@ type setKey struct {
 	spec      policy.Spec
 }
 
-// segment simulates a range of configurations in one pass, and those whose tables are off in
-// further passes. It emits a result as soon as all results before it are emitted.
-func (s *sweeper) segment(ctx context.Context, from, to int, emit func(*Result) error) error {
-	configs := make([]*Config, 0, to-from)
-	for i := from; i < to; i++ {
-		cfg, err := s.config(i)
-		if err != nil {
-			return err
-		}
-		configs = append(configs, cfg)
-	}
+// segment simulates configurations in one pass, from being the number of the first, and those whose
+// tables are off in further passes. It emits a result as soon as all results before it are emitted.
+func (s *sweeper) segment(ctx context.Context, from int, configs []*Config,
+	emit func(*Result) error) error {
 	runs, err := s.pass(ctx, configs, true)
 	if err != nil {
 		return err
