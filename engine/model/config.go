@@ -161,6 +161,12 @@ func (f *fields) optional(name string, dst any) (given bool) {
 	return true
 }
 
+// there reports whether the file has a field, which may be null.
+func (f *fields) there(name string) bool {
+	_, there := f.object[name]
+	return there
+}
+
 // want reads a required field.
 func (f *fields) want(name string, dst any) {
 	if !f.optional(name, dst) && f.err == nil {
@@ -292,6 +298,18 @@ func (f *fields) shape(a *Arch, rows int, ffn string, positions int) {
 	f.heads(s)
 	s.KVHeads = s.Heads
 	a.Embed = s.DModel
+}
+
+// gatedRMS reads what Llama and the families after it have in common: RMS norms, gated FFNs, keys
+// with heads of their own. The defaults are those of a, and positions that of
+// max_position_embeddings.
+func (f *fields) gatedRMS(a *Arch, positions int) {
+	a.RMSNorm, a.FinalNorm = true, true
+	f.optional("head_dim", &a.Shape.HeadDim)
+	f.shape(a, 3, "intermediate_size", positions)
+	f.optional("num_key_value_heads", &a.Shape.KVHeads)
+	f.optional("rms_norm_eps", &a.Epsilon)
+	f.optional("tie_word_embeddings", &a.Tied)
 }
 
 // findQuery finds the query projection of the first layer of a family that has one.

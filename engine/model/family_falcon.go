@@ -20,8 +20,7 @@ func falconFamily() *family {
 func readFalcon(f *fields) Arch {
 	var kind string
 	f.optional("model_type", &kind)
-	_, grouped := f.object["n_head_kv"]
-	grouped = grouped || kind == "RefinedWeb"
+	grouped := f.there("n_head_kv") || kind == "RefinedWeb"
 	f.renamed("n_embed", "hidden_size")
 	f.renamed("n_layer", "num_hidden_layers")
 	f.renamed("n_head", "num_attention_heads")

@@ -27,14 +27,9 @@ func gemmaFamily() *family {
 func readGemma(f *fields) Arch {
 	var kind string
 	f.optional("model_type", &kind)
-	a := Arch{Epsilon: 1e-6, RMSNorm: true, FinalNorm: true, OutNorms: true, Tied: true}
+	a := Arch{Epsilon: 1e-6, OutNorms: true, Tied: true, Shape: Shape{HeadDim: 256}}
+	f.gatedRMS(&a, 8192)
 	s := &a.Shape
-	s.HeadDim = 256
-	f.optional("head_dim", &s.HeadDim)
-	f.shape(&a, 3, "intermediate_size", 8192)
-	f.optional("num_key_value_heads", &s.KVHeads)
-	f.optional("rms_norm_eps", &a.Epsilon)
-	f.optional("tie_word_embeddings", &a.Tied)
 	f.optional("attention_bias", &a.AttnBias)
 	a.OutBias = a.AttnBias
 	a.EmbedScale = float64(float32(math.Sqrt(float64(s.DModel))))
@@ -48,7 +43,7 @@ func readGemma(f *fields) Arch {
 	window, pattern := f.windowSize(4096), 2
 	if kind == "gemma2" {
 		f.softCap("attn_logit_softcapping", &a.ScoreCap)
-		a.Rotary = f.rotary(s.HeadDim, 10000, 1)
+		a.Rotary = f.rotary(s.HeadDim, defaultTheta, 1)
 	} else {
 		a.QKNorm, pattern = true, 6
 		f.optional("sliding_window_pattern", &pattern)
@@ -68,7 +63,7 @@ func readGemma(f *fields) Arch {
 // transformers saves both in rope_parameters, by type of layer, version 4 those with a window as
 // rope_local_base_freq.
 func (f *fields) rotaryByLayers(headDim int) (full, local Rotary) {
-	const theta, localTheta = 1e6, 10000
+	const theta, localTheta = 1e6, defaultTheta
 	in, ok := f.inside("rope_parameters")
 	if !ok || !in.there(fullAttention) && !in.there(slidingAttention) {
 		full, local = f.rotary(headDim, theta, 1), Rotary{Dim: headDim, Theta: localTheta}

@@ -24,7 +24,7 @@ func readGPTNeoX(f *fields) Arch {
 	f.optional("tie_word_embeddings", &a.Tied)
 	f.ignore("attention_probs_dropout_prob", "hidden_dropout_prob")
 	// The newer names of the two fields may be there too.
-	theta, share := 10000.0, 0.25
+	theta, share := float64(defaultTheta), 0.25
 	base, part := f.optional("rotary_emb_base", &theta), f.optional("rotary_pct", &share)
 	a.Rotary = f.rotary(a.Shape.HeadDim, theta, share)
 	if base && a.Rotary.Theta != theta {

@@ -20,9 +20,7 @@ func llamaFamily() *family {
 // whose model_type implies relu of both the gate and the up row. The fields that a model_type of
 // this family does not have are ignored, as the reference implementation does.
 func readLlama(f *fields) Arch {
-	a := Arch{Epsilon: 1e-6, RMSNorm: true, FinalNorm: true,
-		Activation: f.activation("hidden_act", "silu")}
-	s := &a.Shape
+	a := Arch{Epsilon: 1e-6, Activation: f.activation("hidden_act", "silu")}
 	var kind string
 	f.optional("model_type", &kind)
 	mistral := kind == "mistral" || kind == "bamboo"
@@ -30,14 +28,10 @@ func readLlama(f *fields) Arch {
 	if mistral {
 		positions = 4096 * 32
 	}
-	f.optional("head_dim", &s.HeadDim)
-	f.shape(&a, 3, "intermediate_size", positions)
-	if _, there := f.object["num_key_value_heads"]; mistral && !there {
-		s.KVHeads = 8
+	f.gatedRMS(&a, positions)
+	if mistral && !f.there("num_key_value_heads") {
+		a.Shape.KVHeads = 8
 	}
-	f.optional("num_key_value_heads", &s.KVHeads)
-	f.optional("rms_norm_eps", &a.Epsilon)
-	f.optional("tie_word_embeddings", &a.Tied)
 	if mistral {
 		a.Window = f.windowSize(4096)
 		f.unused("attention_bias", "type "+kind, "false")
@@ -48,7 +42,7 @@ func readLlama(f *fields) Arch {
 		a.OutBias = a.AttnBias
 		f.optional("mlp_bias", &a.FFNBias)
 	}
-	a.Rotary = f.rotaryWhole(s.HeadDim)
+	a.Rotary = f.rotaryWhole(a.Shape.HeadDim)
 	// Where the long factors begin depends on the version of the reference implementation.
 	if !slices.Equal(a.Rotary.Short, a.Rotary.Long) {
 		f.refuse("rope_scaling", compact(f.object["rope_scaling"].JSON))

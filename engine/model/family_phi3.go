@@ -13,16 +13,10 @@ func phi3Family() *family {
 }
 
 func readPhi3(f *fields) Arch {
-	a := Arch{Epsilon: 1e-5, RMSNorm: true, FinalNorm: true,
-		Activation: f.activation("hidden_act", "silu")}
-	s := &a.Shape
-	f.optional("head_dim", &s.HeadDim)
-	f.shape(&a, 3, "intermediate_size", 4096)
-	f.optional("num_key_value_heads", &s.KVHeads)
-	f.optional("rms_norm_eps", &a.Epsilon)
-	f.optional("tie_word_embeddings", &a.Tied)
+	a := Arch{Epsilon: 1e-5, Activation: f.activation("hidden_act", "silu")}
+	f.gatedRMS(&a, 4096)
 	f.optional("sliding_window", &a.Window)
-	a.Rotary = f.rotary(s.HeadDim, 10000, 1)
+	a.Rotary = f.rotary(a.Shape.HeadDim, defaultTheta, 1)
 	f.ignore("original_max_position_embeddings") // read with longrope
 	// Fields of published files that the reference implementation does not read.
 	for _, name := range []string{"attention_bias", "mlp_bias", "lm_head_bias"} {

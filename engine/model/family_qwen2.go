@@ -22,17 +22,11 @@ func readQwen2(f *fields) Arch {
 // qwen reads what Qwen2 and Qwen3 have in common. headDim is the default of head_dim; 0 = from
 // hidden_size.
 func (f *fields) qwen(headDim int) Arch {
-	a := Arch{Epsilon: 1e-6, RMSNorm: true, FinalNorm: true,
+	a := Arch{Epsilon: 1e-6, Shape: Shape{HeadDim: headDim},
 		Activation: f.activation("hidden_act", "silu")}
-	s := &a.Shape
-	s.HeadDim = headDim
-	f.optional("head_dim", &s.HeadDim)
-	f.shape(&a, 3, "intermediate_size", 32768)
-	f.optional("num_key_value_heads", &s.KVHeads)
-	f.optional("rms_norm_eps", &a.Epsilon)
-	f.optional("tie_word_embeddings", &a.Tied)
+	f.gatedRMS(&a, 32768)
 	f.only("use_mrope", "false")
-	a.Rotary = f.rotaryWhole(s.HeadDim)
+	a.Rotary = f.rotaryWhole(a.Shape.HeadDim)
 	// Published files name a window of 32,768 and more that is not used.
 	use, window, first := false, f.windowSize(4096), 28
 	f.optional("use_sliding_window", &use)

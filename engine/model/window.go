@@ -41,12 +41,6 @@ func (a *Arch) checkWindow() error {
 	return nil
 }
 
-// there reports whether the file has a field, which may be null.
-func (f *fields) there(name string) bool {
-	_, there := f.object[name]
-	return there
-}
-
 // windowSize reads sliding_window, which is 0 where it is null.
 func (f *fields) windowSize(absent int) int {
 	size := 0

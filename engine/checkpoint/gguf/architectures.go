@@ -2,7 +2,6 @@ package gguf
 
 import (
 	"slices"
-	"strings"
 )
 
 // architecture is how llama.cpp's files describe the models of an architecture, and how their
@@ -48,11 +47,6 @@ func Architectures() []string {
 		list = append(list, a.name)
 	}
 	return list
-}
-
-func architectureNames() string {
-	list := Architectures()
-	return strings.Join(list[:len(list)-1], ", ") + " and " + list[len(list)-1]
 }
 
 // architectures are those that are read. The activation functions are those of the originals.

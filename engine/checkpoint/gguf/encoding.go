@@ -56,6 +56,11 @@ func encodingNames() string {
 			list = append(list, e.name)
 		}
 	}
+	return listed(list)
+}
+
+// listed is "a, b and c".
+func listed(list []string) string {
 	return strings.Join(list[:len(list)-1], ", ") + " and " + list[len(list)-1]
 }
 

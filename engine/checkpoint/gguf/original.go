@@ -74,7 +74,7 @@ func (o *Original) configure() error {
 	}
 	if o.arch = findArchitecture(name); o.arch == nil {
 		return fmt.Errorf("%w: architecture %.40q; %s are", errUnsupported, name,
-			architectureNames())
+			listed(Architectures()))
 	}
 	o.config = map[string]any{"architectures": []string{o.arch.class},
 		"model_type": o.arch.modelType}
