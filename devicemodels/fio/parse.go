@@ -111,7 +111,7 @@ var versionKey = []byte(`"fio version"`)
 func find(data []byte) (f findings, firstErr error) {
 	f.data = data
 	where, from, broken := "before", 0, -1 // broken: start of an object that cannot be read
-	close := func(at int) {
+	textUpTo := func(at int) {
 		if broken >= 0 {
 			f.broken++
 			at, broken = broken, -1
@@ -131,7 +131,7 @@ func find(data []byte) (f findings, firstErr error) {
 		}
 		d, size, err := parseDocument(data[at:])
 		if err == nil && d.isFio() {
-			close(at)
+			textUpTo(at)
 			f.documents, f.at = append(f.documents, d), append(f.at, place{at, at + size})
 			f.lastCut = false
 			where, from = "after", at+size
@@ -147,7 +147,7 @@ func find(data []byte) (f findings, firstErr error) {
 			broken, f.lastCut = at, errors.Is(err, errCutOff)
 		}
 	}
-	close(len(data))
+	textUpTo(len(data))
 	return f, firstErr
 }
 

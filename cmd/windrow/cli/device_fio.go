@@ -262,8 +262,9 @@ func given(text string) *string {
 
 // fioDocument has a row for every entry, and for every plateau of a log.
 func fioDocument(files []*fio.File, verdicts map[*fio.Entry]fioVerdict) *document.Document {
+	logs := fioLogs(files)
 	d := &document.Document{Name: "device-import-fio", Title: "windrow device import-fio",
-		Result: map[string]any{"entries": fioEntries(files, verdicts), "logs": fioLogs(files)}}
+		Result: map[string]any{"entries": fioEntries(files, verdicts), "logs": logs}}
 	t := document.NewTable(document.Text("file"), document.Text("job"), document.Text("direction"),
 		document.Number("block", ""), document.Number("depth", ""), document.Number("jobs", ""),
 		document.Number("IOPS", ""), document.Number("bandwidth", "MB/s"),
@@ -300,11 +301,9 @@ func fioDocument(files []*fio.File, verdicts map[*fio.Entry]fioVerdict) *documen
 	}
 	d.Headline = fmt.Sprintf("%d entries, %d of them can be used for a device fit", len(t.Rows),
 		useful)
-	if n := len(fioLogs(files)); n > 0 {
-		d.Headline += fmt.Sprintf("; %d bandwidth logs", n)
-	}
 	d.Add("Entries", "", *t)
-	if logs := fioLogs(files); len(logs) > 0 {
+	if len(logs) > 0 {
+		d.Headline += fmt.Sprintf("; %d bandwidth logs", len(logs))
 		course := document.NewTable(document.Text("file"), document.Number("from", "s"),
 			document.Number("to", "s"), document.Number("bandwidth", "MB/s"))
 		for _, one := range logs {

@@ -108,9 +108,6 @@ func (e *env) generate(c *cli.Context) error {
 		}
 		draft.Close()
 	}
-	if err := checkChat(c); err != nil {
-		return err
-	}
 	if c.IsSet("prompts") {
 		return e.generateBatches(c, m, cfg)
 	}
@@ -147,19 +144,6 @@ func (e *env) generate(c *cli.Context) error {
 	return e.put(c, g.Document())
 }
 
-// checkChat refuses what a conversation does not go with.
-func checkChat(c *cli.Context) error {
-	switch {
-	case !c.IsSet("chat") && c.IsSet("chat-template"):
-		return usageError("--chat-template goes with --chat FILE, the conversation")
-	case !c.IsSet("chat"):
-		return nil
-	case c.IsSet("prompts") || c.IsSet("oracle") || c.NArg() > 0:
-		return usageError("--chat is the prompt; leave out the prompt, --prompts and --oracle")
-	}
-	return nil
-}
-
 // chatPrompt reads a conversation and renders it.
 func (e *env) chatPrompt(c *cli.Context, m *session.Session) (string, error) {
 	limit, err := maxInput(c)
@@ -179,7 +163,7 @@ func (e *env) chatPrompt(c *cli.Context, m *session.Session) (string, error) {
 		Child: []string{exe, "generate", "-m", c.String("model"), "--child"}})
 }
 
-// checkTogether refuses flags that say how to do what no other flag asks for.
+// checkTogether refuses flags that say how to do what no other flag asks for, and two prompts.
 func checkTogether(c *cli.Context) error {
 	for _, f := range []struct {
 		name string
@@ -196,6 +180,12 @@ func checkTogether(c *cli.Context) error {
 		if c.IsSet(f.name) && !slices.ContainsFunc(f.with, c.IsSet) {
 			return usageError("--%s goes with --%s", f.name, strings.Join(f.with, " or --"))
 		}
+	}
+	if c.IsSet("chat-template") && !c.IsSet("chat") {
+		return usageError("--chat-template goes with --chat FILE, the conversation")
+	}
+	if c.IsSet("chat") && (c.IsSet("prompts") || c.IsSet("oracle") || c.NArg() > 0) {
+		return usageError("--chat is the prompt; leave out the prompt, --prompts and --oracle")
 	}
 	return nil
 }
