@@ -15,8 +15,8 @@ import (
 )
 
 // withNumbers writes a file with an absurd number in the place of each of its numbers, and reads
-// what it belongs to. A number is refused by file, line, field and value, or what is read is what
-// it was. free are fields that may have any number.
+// the trace or Run of it. A number is refused by file, line, field and value, or changes nothing.
+// free are fields that may have any number.
 func withNumbers(t *testing.T, path string, free []string, read func() error) {
 	t.Helper()
 	good, err := os.ReadFile(path)

@@ -284,8 +284,7 @@ func checkRows(rows []RunRow) error {
 		if took, moved = took+int64(r.Dur), moved+int64(r.Bytes); r.Dur < 0 || r.Bytes < 0 ||
 			r.Dur > most || r.Bytes > most || took > most || moved > most {
 			return fmt.Errorf("row %d: dur_ns %d, bytes %d: negative, or with those before it "+
-				"more "+
-				"than %d: %w", i, int64(r.Dur), int64(r.Bytes), int64(most), ErrFormat)
+				"more than %d: %w", i, int64(r.Dur), int64(r.Bytes), int64(most), ErrFormat)
 		}
 		switch {
 		case r.Phase > Decode:

@@ -150,8 +150,7 @@ func (e *Entry) setBytes(d *direction) {
 		case d.oldKeys():
 			scale = 1024
 			e.warn("io_bytes is taken as KiB, as older versions of fio 2 write it: nothing in " +
-				"the " +
-				"file shows the unit")
+				"the file shows the unit")
 		}
 	}
 	if n := (number{d.IOBytes.v * scale, true}).count(); n != nil {

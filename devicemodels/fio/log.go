@@ -13,7 +13,7 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// Log is what a log of fio (write_bw_log) says of the reads of one job.
+// Log holds the reads of one job as a log of fio (write_bw_log) has them.
 type Log struct {
 	Plateaus []Plateau // one or more, in the order of time
 }
@@ -87,7 +87,7 @@ func readLog(f *File, data []byte) (mine bool, err error) {
 	return true, nil
 }
 
-// survey is what a first pass over a log finds of its reads.
+// survey sums up the reads of a log, in a first pass.
 type survey struct {
 	rows        int
 	first, last float64 // ms

@@ -17,8 +17,7 @@ func startedTogether(list []*Entry) string {
 	for _, e := range list[1:] {
 		if e.given["wait_for"] != "" {
 			return "wait_for: the jobs of its group ran one after the other; put stonewall " +
-				"between " +
-				"them"
+				"between them"
 		}
 		if e.given["startdelay"] != list[0].given["startdelay"] {
 			return "startdelay: the jobs of its group did not start together; put stonewall " +

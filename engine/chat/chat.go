@@ -24,7 +24,7 @@ const (
 // conversation.
 var ErrTemplate = refusal.Kind(refusal.ErrInput, "chat template")
 
-// Options are what a template sees besides the conversation.
+// Options are the inputs of a template besides the conversation.
 type Options struct {
 	// The texts of special tokens; "" where the model has none, which leaves the variable
 	// undefined.

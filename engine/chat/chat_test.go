@@ -16,7 +16,7 @@ import (
 var testOptions = Options{BOS: "<s>", EOS: "</s>", Pad: "<pad>",
 	Now: time.Date(2026, 1, 5, 7, 8, 9, 0, time.UTC)}
 
-// expectedText is what transformers makes, or how Python refuses.
+// expectedText is the text by transformers, or Python's refusal.
 type expectedText struct{ Text, Error string }
 
 func readJSON(t testing.TB, path string, into any) {

@@ -21,7 +21,7 @@ import (
 // ErrConversation is the kind of errors of a conversation.
 var ErrConversation = refusal.Kind(refusal.ErrInput, "conversation")
 
-// Conversation is what a template is rendered for.
+// Conversation is the input of a template: messages and tools.
 type Conversation struct {
 	messages []jinja.Value // dictionaries with a role
 	tools    jinja.Value   // a list, or none

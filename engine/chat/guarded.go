@@ -16,7 +16,7 @@ import (
 // childTime is how long a child may render; published templates take milliseconds.
 const childTime = 20 * time.Second
 
-// request is what Guarded hands to Serve.
+// request goes from Guarded to Serve.
 type request struct {
 	Template     string
 	Conversation json.RawMessage

@@ -171,7 +171,7 @@ func rewrite(source string) (string, error) {
 	return out.String(), nil
 }
 
-// rewriteFilters turns "X | tojson(…)" into "windrow_json(X, …)". X is what a filter binds to: a
+// rewriteFilters turns "X | tojson(…)" into "windrow_json(X, …)". X is the operand of a filter: a
 // name, a literal or a bracket, with attributes, indices, calls and earlier filters.
 func rewriteFilters(body string) string {
 	tokens := tokensOf(body)

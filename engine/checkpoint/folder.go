@@ -21,7 +21,7 @@ import (
 // configName is the configuration of every Hugging Face folder.
 const configName = "config.json"
 
-// generationName is what a folder may have beside it: the defaults of generation.
+// generationName has the defaults of generation; a folder may lack it.
 const generationName = "generation_config.json"
 
 // The names of weights as safetensors.

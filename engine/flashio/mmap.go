@@ -22,8 +22,8 @@ type mmapReader struct {
 }
 
 const (
-	// aroundBytes is what the kernel maps around an access at most: small reads map more than they
-	// copy.
+	// aroundBytes is the most that the kernel maps around an access: small reads map more than
+	// they copy.
 	aroundBytes = 64 << 10
 	// mappedBytes is how much may be mapped before it is given up.
 	mappedBytes = 1 << 20

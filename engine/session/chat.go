@@ -33,9 +33,8 @@ func (s *Session) Prompt(ctx context.Context, c Chat) (string, error) {
 	}
 	if template.Text == "" {
 		return "", refusal.Config("%s has no chat template (the folder that it was packed from "+
-			"had "+
-			"none, or it was packed by an older windrow): pack it again, or give a template with "+
-			"{ChatTemplate}", s.Image.Path)
+			"had none, or it was packed by an older windrow): pack it again, or give a template "+
+			"with {ChatTemplate}", s.Image.Path)
 	}
 	opt := chat.Options{Now: c.Now}
 	for _, role := range []struct {

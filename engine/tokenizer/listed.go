@@ -28,7 +28,7 @@ const (
 	ListedPieces = "llama" // SentencePiece's BPE
 )
 
-// listedCut is what the name of a pre-tokenizer means.
+// listedCut is the meaning of a pre-tokenizer's name.
 type listedCut struct {
 	steps  []preStep // before the bytes
 	regex  bool      // GPT-2's pattern cuts as well

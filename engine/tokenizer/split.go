@@ -384,7 +384,7 @@ func upperRun(s string) int {
 	return n
 }
 
-// letterCase is what patternO200k tells letters by.
+// letterCase is the classes of letters in patternO200k.
 type letterCase uint8
 
 const (

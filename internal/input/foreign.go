@@ -16,7 +16,7 @@ import (
 // HeadBytes is the number of bytes from which Foreign tells every kind of file.
 const HeadBytes = 512
 
-// Form is what a reader reads, for the remedy of a table of another form.
+// Form is the form of the files of a reader, for the remedy of a table of another form.
 type Form int
 
 // The forms.

@@ -144,8 +144,7 @@ func (s *samples) take1(text []byte, n int, want sampleHeader) error {
 		have, _ := json.Marshal(line.Header)
 		if wanted, _ := json.Marshal(want); line.Header == nil || !bytes.Equal(have, wanted) {
 			return fmt.Errorf("line 1: these are samples of %s and not of %s; probe as before, "+
-				"or give "+
-				"another name", have, wanted)
+				"or give another name", have, wanted)
 		}
 	}
 	if f := line.check(); f.Path != "" {

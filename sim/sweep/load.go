@@ -16,7 +16,7 @@ const (
 	// A latency that differs from others takes latencyBytes. Few traces have more than
 	// mostLatencies.
 	latencyBytes, mostLatencies = 48, 1024
-	// tableBytes is what the table of a device, an engine and a depth grows to in a pass.
+	// tableBytes is the size of the table of a device, an engine and a depth after a pass.
 	tableBytes = 512 << 10
 	// A machine with a flash station takes machineBytes, slotBytes for each request in flight, and
 	// unitBytes for each unit of a layer, all of which one layer may read.

@@ -64,7 +64,7 @@ func generateCommand(e *env) *cli.Command {
 				&cli.StringSliceFlag{Name: "stop", Usage: "end before this `TEXT`; may be given " +
 					"several times"},
 				&cli.StringFlag{Name: "chat", Usage: "JSON `FILE` with a conversation, - for " +
-					"stdin: the prompt is what the model's chat template makes of it"},
+					"stdin: the model's chat template makes the prompt of it"},
 				&cli.StringFlag{Name: "chat-template", Usage: "`FILE` with the chat template to " +
 					"use instead of the image's"},
 				&cli.BoolFlag{Name: "child", Hidden: true}, // renders for --chat
