@@ -391,7 +391,8 @@ func TestField_F13_NumbersAsPythonWritesThem(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"32.5": "hidden_size: 32.5 is not a whole number", `"32"`: `hidden_size: "32" is not a whole number`,
+		"32.5": "hidden_size: 32.5 is not a whole number",
+		`"32"`: `hidden_size: "32" is not a whole number`,
 		"true": "hidden_size: true", "[32]": "hidden_size: is not", "1e30": "hidden_size: 1e30",
 		"1e999": "hidden_size: 1e999", "{}": "hidden_size: is not",
 	} {

@@ -43,7 +43,8 @@ func TestField_P8_QwenSlidingWindows(t *testing.T) {
 		p8(t, qwenConfig(kind, `,"use_sliding_window":true,"max_window_layers":2`+types),
 			[]int{0, 3})
 		p8(t, qwenConfig(kind, `,"use_sliding_window":true`+types), []int{0, 3})
-		null := strings.Replace(qwenConfig(kind, `,"use_sliding_window":true,"max_window_layers":0`),
+		null := strings.Replace(qwenConfig(kind,
+			`,"use_sliding_window":true,"max_window_layers":0`),
 			"32768", "null", 1)
 		p8(t, null, all)
 		none := `,"layer_types":[` + strings.Repeat(`"full_attention",`, 4) + `"full_attention"]`

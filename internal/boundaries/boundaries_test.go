@@ -50,7 +50,8 @@ var allowed = map[string][]string{
 	"kernels/metal/standin": {"kernels/cuda", "kernels/cuda/standin", "kernels/metal",
 		"kernels/source"},
 
-	"traces": {"internal/bounds", "internal/guard", "internal/input", "internal/output", "internal/document",
+	"traces": {"internal/bounds", "internal/guard", "internal/input", "internal/output",
+		"internal/document",
 		"internal/mask", "internal/units",
 		"internal/refusal", "internal/decisions/memory"},
 	"traces/shapes": {"internal/nearest", "traces"},
@@ -145,7 +146,8 @@ var allowed = map[string][]string{
 		"traces/synth", "internal/decisions/memory", "internal/decisions/policy",
 		"internal/tell"},
 	// What a Run costs besides time.
-	"sim/cost": {"internal/bounds", "devicemodels/energy", "devicemodels/wear", "internal/decisions/layout",
+	"sim/cost": {"internal/bounds", "devicemodels/energy", "devicemodels/wear",
+		"internal/decisions/layout",
 		"internal/document", "internal/refusal", "internal/units", "traces"},
 
 	"sim/placement": {"internal/document", "internal/refusal", "internal/mask", "internal/units",
@@ -209,7 +211,8 @@ var allowed = map[string][]string{
 	// The drivers that this program brings.
 	"cmd/windrow/devices": {"engine/cuda", "engine/model", "engine/session", "internal/units",
 		"kernels/cuda", "kernels/metal"},
-	"cmd/windrow/report": {"internal/document", "internal/plain", "internal/units", "traces", "traces/compare"},
+	"cmd/windrow/report": {"internal/document", "internal/plain", "internal/units", "traces",
+		"traces/compare"},
 }
 
 // homes says where each library may be imported. One library, one place.
@@ -227,7 +230,8 @@ var homes = map[string][]string{
 	"github.com/urfave/cli/v2":   {"cmd/windrow/cli"},
 	"go.yaml.in/yaml/v3":         {"devicemodels", "sim/sweep"},
 	"gonum.org/v1/gonum":         {"devicemodels", "replay", "traces"},
-	"golang.org/x/sys": {"engine/flashio", "internal/guard", "internal/output", "kernels/cpu", "traces", "replay",
+	"golang.org/x/sys": {"engine/flashio", "internal/guard", "internal/output", "kernels/cpu",
+		"traces", "replay",
 		"cmd/windrow/cli"},
 	"golang.org/x/term":        {"cmd/windrow/cli"},
 	"golang.org/x/text":        {"engine/tokenizer"},

@@ -43,7 +43,8 @@ func TestField_F4m_RotatedDimensions(t *testing.T) {
 		key := arch + ".rope.dimension_count"
 		for _, n := range []uint32{1, 2, 4, 7, 9, 16} {
 			_, err := original(t, tiny(arch, 1, 0).keyU32(key, n).b)
-			refused(t, err, errFormat, fmt.Sprintf("%s: %d elements", key, n), "a head has 8,", "all of them")
+			refused(t, err, errFormat, fmt.Sprintf("%s: %d elements", key, n), "a head has 8,",
+				"all of them")
 		}
 		_, err := original(t, tiny(arch, 1, 0).keyU32(key, 0).b)
 		refused(t, err, errFormat, key+" is 0")
