@@ -223,6 +223,9 @@ func keepPartial(w *traces.Writer, cause error) error {
 	if err != nil {
 		return errors.Join(cause, err)
 	}
+	if path == "" {
+		return fmt.Errorf("nothing was recorded yet; the same command starts anew: %w", cause)
+	}
 	return fmt.Errorf("what was recorded so far is in %s; the same command starts anew: %w", path,
 		cause)
 }

@@ -277,8 +277,12 @@ func (w *Writer) Close() error { return w.finish(w.path, w.whole) }
 
 // Interrupt completes the tokens so far as a readable trace under another name,
 // NAME.partial.trace.arrow, with a manifest that says complete: false. It returns the path. What an
-// earlier interruption left stays: the next name is NAME.2.partial.trace.arrow.
+// earlier interruption left stays: the next name is NAME.2.partial.trace.arrow. Without tokens it
+// removes the unfinished file and returns an empty path.
 func (w *Writer) Interrupt() (string, error) {
+	if w.tokens == 0 && !w.done {
+		return "", w.Abort()
+	}
 	path := partialName(w.path, traceExt)
 	return path, w.finish(path, false)
 }

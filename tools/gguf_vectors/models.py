@@ -25,9 +25,11 @@ import torch
 import transformers
 from gguf import GGMLQuantizationType as T, quants
 from safetensors import safe_open
-from safetensors.torch import save_file
 
 from random_blocks import HALVES, random_blocks
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "goldens"))
+from sorted_metadata import save_sorted
 
 assert importlib.metadata.version("gguf") == "0.19.0"
 data = Path(sys.argv[1])
@@ -201,7 +203,7 @@ def mixture():
             logits = model(ids).logits[0].float().contiguous()
         tensors[f"ids_{i}"], tensors[f"logits_{i}"] = ids[0].to(torch.int32).contiguous(), logits
         print("logits", logits.std())
-    save_file(tensors, data / "gguf" / "mixture.safetensors", metadata={
+    save_sorted(tensors, data / "gguf" / "mixture.safetensors", {
         "transformers": transformers.__version__, "torch": torch.__version__, "gguf": "0.19.0"})
 
 

@@ -23,11 +23,12 @@ from pathlib import Path
 
 import torch
 import transformers
-from safetensors.torch import save_file
 from transformers import (
     FalconConfig, FalconForCausalLM, LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM, OPTConfig, OPTForCausalLM,
     PersimmonConfig, PersimmonForCausalLM, PhiConfig, PhiForCausalLM,
 )
+
+from sorted_metadata import save_sorted
 
 VERSION = tuple(map(int, transformers.__version__.split(".")[:2]))
 SINCE_5 = VERSION >= (5, 0)
@@ -229,7 +230,7 @@ def make(out, name, cls, config, dtype=torch.float32, fatrelu=None, drelu=False,
         with torch.no_grad():
             logits = model(ids).logits[0].float().contiguous()
         tensors[f"ids_{i}"], tensors[f"logits_{i}"] = ids[0].to(torch.int32).contiguous(), logits
-    save_file(tensors, folder / "golden.safetensors", metadata={"transformers": transformers.__version__, "torch": torch.__version__.split("+")[0]})
+    save_sorted(tensors, folder / "golden.safetensors", {"transformers": transformers.__version__, "torch": torch.__version__.split("+")[0]})
 
     def change(config):
         if fatrelu is not None:

@@ -51,9 +51,9 @@ func Run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args []
 	// A verb that cannot write its result is cancelled.
 	lost, cancel := context.WithCancel(ctx)
 	defer cancel()
-	out := &result{w: &endable{ctx, stdout}, failed: cancel}
+	out := &result{w: &endable{ctx: ctx, w: stdout}, failed: cancel}
 	if f, ok := stderr.(*os.File); !ok || !term.IsTerminal(int(f.Fd())) {
-		stderr = &endable{ctx, stderr}
+		stderr = &endable{ctx: ctx, w: stderr}
 	}
 	e := &env{stdin: stdin, stdout: out, stderr: stderr, now: time.Now, terminal: stdout,
 		args: args}

@@ -52,9 +52,7 @@ func inputError(format string, args ...any) error {
 func classify(ctx context.Context, err error) (code int, text string) {
 	switch text = refusal.Text(err, flagOf); {
 	case ctx.Err() != nil && errors.Is(err, context.Canceled):
-		// The library's own words add nothing.
-		text = strings.TrimSuffix(strings.TrimSuffix(text, context.Canceled.Error()), ": ")
-		return exitInterrupted, strings.TrimSuffix("interrupted: "+text, ": ")
+		return exitInterrupted, strings.TrimSuffix("interrupted: "+withoutCanceled(text), ": ")
 	case errors.Is(err, refusal.ErrConfig):
 		return exitUsage, text
 	case errors.Is(err, errValidation), errors.Is(err, errAnswer):
@@ -66,6 +64,20 @@ func classify(ctx context.Context, err error) (code int, text string) {
 		return exitInput, text
 	}
 	return exitFailed, text
+}
+
+// withoutCanceled leaves out the library's own words for an interruption, which add nothing, from
+// each of the joined errors.
+func withoutCanceled(text string) string {
+	var kept []string
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		line = strings.TrimSuffix(strings.TrimSuffix(line, context.Canceled.Error()), ": ")
+		if line != "" {
+			kept = append(kept, line)
+		}
+	}
+	return strings.Join(kept, "\n")
 }
 
 // flagOf writes a field of a library's configuration as the flag that sets it: KMax is --k-max.

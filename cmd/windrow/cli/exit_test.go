@@ -112,6 +112,8 @@ func TestClassify(t *testing.T) {
 		{live, canceled, exitFailed, "x: context canceled"},
 		{gone, canceled, exitInterrupted, "interrupted: x"},
 		{gone, context.Canceled, exitInterrupted, "interrupted"},
+		{gone, errors.Join(canceled, errors.New("y"), context.Canceled), exitInterrupted,
+			"interrupted: x\ny"},
 		{gone, usageError("b"), exitUsage, "b"},
 	} {
 		if code, text := classify(c.ctx, c.err); code != c.code || (runtime.GOOS == "linux" &&

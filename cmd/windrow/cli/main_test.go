@@ -47,9 +47,27 @@ type outcome struct {
 
 func command(args ...string) outcome { return commandContext(context.Background(), nil, args...) }
 
+// printed is a buffer that a write which was given up may still write to.
+type printed struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (o *printed) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.Write(b)
+}
+
+func (o *printed) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.String()
+}
+
 // commandContext runs a command line; stderr also goes to watch, unless that is nil.
 func commandContext(ctx context.Context, watch io.Writer, args ...string) outcome {
-	var stdout, stderr bytes.Buffer
+	var stdout, stderr printed
 	var errs io.Writer = &stderr
 	if watch != nil {
 		errs = io.MultiWriter(&stderr, watch)
