@@ -14,6 +14,8 @@ import (
 var (
 	serverRange = bounds.Range[int]{Least: 1, Most: 1 << 16,
 		Why: "each is simulated, and no drive has as many dies"}
+	readerRange = bounds.Range[int]{Least: 0, Most: 4096,
+		Why: "0 is one thread, and no program reads a mapping with more"}
 	depthRange = bounds.Range[int]{Least: 1, Most: 1 << 20, Why: "no device holds more requests"}
 	queueRange = bounds.Range[int]{Least: 0, Most: 1 << 20, Why: "0 is no limit, and no device " +
 		"holds more requests"}

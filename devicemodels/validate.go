@@ -132,6 +132,12 @@ func (v *validator) parts(f *flash.Spec) {
 		v.duration("flash.page_cache.fault", p.Fault)
 		v.rate("flash.page_cache.fill_rate", p.FillRate)
 		v.rate("flash.page_cache.hit_rate", p.HitRate)
+		v.want(p.Advice == flash.AdviseNormal || p.Advice == flash.AdviseRandom ||
+			p.Advice == flash.AdviseSequential, "flash.page_cache.advice", p.Advice,
+			"is not random or sequential; leave it out for no advice")
+		within(v, "flash.page_cache.threads", p.Threads, readerRange)
+		v.duration("flash.page_cache.map", p.Map)
+		v.rate("flash.page_cache.reclaim_rate", p.ReclaimRate)
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.Engines)) {
 		v.want(!f.Engines[name].Cached || f.PageCache != nil, "flash.engines."+name+".cached", true,

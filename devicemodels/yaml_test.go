@@ -285,7 +285,8 @@ func known() flash.Spec {
 			units.Second},
 		Background: &flash.Background{Rate: 10 * units.MBps, Chunk: 64 * units.KiB},
 		PageCache: &flash.PageCache{Capacity: units.GiB, ReadAhead: 128 * units.KiB, Fault: 3 *
-			units.Microsecond, HitRate: 8 * units.GBps},
+			units.Microsecond, HitRate: 8 * units.GBps, Advice: flash.AdviseSequential, Threads: 4,
+			Map: 700, ReclaimRate: 5 * units.GBps},
 		Engines: map[string]flash.EngineCost{
 			"pread": {Submit: 4 * units.Microsecond, Complete: 6 * units.Microsecond},
 			"uring": {Submit: 1 * units.Microsecond, Complete: 1 * units.Microsecond, Serial: true},

@@ -50,23 +50,31 @@ func (s *Spec) Latency(engine string, cores int, chunk units.Bytes, depth int) u
 func (s *Spec) requestRate(engine string, cores int, chunk units.Bytes, depth int) float64 {
 	cost := s.Engines[engine]
 	if cost.Cached {
-		return s.faultRate(cost, chunk)
+		return s.faultRate(cost, cores, chunk)
 	}
 	return s.Loop(cores, cost.Serial).Rate(cost.Submit.Seconds()+cost.Complete.Seconds(),
 		float64(chunk), float64(depth))
 }
 
-// faultRate is the rate of reads that fault for all of their bytes, one fault at a time.
-func (s *Spec) faultRate(cost EngineCost, chunk units.Bytes) float64 {
+// faultRate is the rate of reads that fault for all of their bytes, one fault at a time in each
+// thread, while read-ahead goes on. With several threads it is an upper bound.
+func (s *Spec) faultRate(cost EngineCost, cores int, chunk units.Bytes) float64 {
 	cache := s.PageCache
 	if cache == nil || cache.ReadAhead <= 0 {
 		return math.Inf(1)
 	}
-	faults := cache.faults(chunk)
-	one := s.Loop(1, true).Rate((cache.Fault + cache.FillRate.Time(cache.ReadAhead)).Seconds(),
-		float64(cache.ReadAhead), 1)
-	return 1 / (faults/one + cost.Submit.Seconds() + cost.Complete.Seconds() +
-		cache.HitRate.Time(chunk).Seconds())
+	faults, fetch := cache.faults(chunk), cache.fetch()
+	host := (cache.Fault + cache.FillRate.Time(fetch)).Seconds()
+	one := s.Loop(1, true).Rate(host, float64(fetch), 1)
+	copying := cost.Submit.Seconds() + cost.Complete.Seconds() + cache.HitRate.Time(chunk).Seconds()
+	alone := 1 / (faults/one + copying)
+	threads := float64(cache.readers())
+	if threads == 1 {
+		return alone
+	}
+	busy := faults*host + copying
+	return min(threads*alone, s.Loop(cores, false).Rate(host, float64(fetch), threads)/faults,
+		float64(max(cores, 1))/busy)
 }
 
 // Loop is the closed form in seconds. Throughput and the fit both evaluate it, so that a fit

@@ -19,16 +19,14 @@
 // The engine's Batch cost delays each group.
 //
 // A mapped file is read through the page cache of Linux. A fault fetches the missing pages of a
-// window around it and waits for all of them. Pages are evicted by the two lists of Linux.
+// window around it and waits for all of them; other threads that touch these pages wait, too. Pages
+// are evicted by the two lists of Linux, or in the order of their fetches with an advice.
 //
 // Not modelled are writes and their garbage collection, and the competition of several issuing
 // cores for one queue of a UFS device (up to 40 % in PowerInfer-2, section 2). Of mapped files
 // these are not modelled:
 //
 //   - prefetch during copying: reads longer than half a window are predicted too slow;
-//   - the time to free memory, which a fault pays when the cache is full;
-//   - the mapping of resident pages, 16 at once (a few µs each time);
-//   - the end of prefetch after many misses;
 //   - other eviction (the multi-generational lists of Linux, macOS);
 //   - windows that are a large part of the capacity, where Linux keeps more than the two lists.
 //

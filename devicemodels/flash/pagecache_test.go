@@ -67,93 +67,177 @@ func TestWindows(t *testing.T) {
 
 // plainCache does the same as pageCache, with plain lists, most recent first.
 type plainCache struct {
-	inactive, active []int64
-	used, again      map[int64]bool
+	inactive, active    []int64
+	used, again, worked map[int64]bool
+	mapped, held        map[int64]bool
+	gone                []int64 // evicted, with what age was then
+	ages                map[int64]int
+	hadWorked           map[int64]bool
+	age, misses         int
+}
+
+func newPlainCache() *plainCache {
+	m := func() map[int64]bool { return map[int64]bool{} }
+	return &plainCache{used: m(), again: m(), worked: m(), mapped: m(), held: m(), hadWorked: m(),
+		ages: map[int64]int{}}
 }
 
 func (p *plainCache) has(n int64) bool {
 	return slices.Contains(p.inactive, n) || slices.Contains(p.active, n)
 }
 
+func (p *plainCache) touch(n int64, advice Advice) {
+	if !p.mapped[n] {
+		for m := n / 16 * 16; m < n/16*16+16; m++ {
+			if p.has(m) && !p.mapped[m] && !p.held[m] {
+				p.mapped[m] = true
+				if !p.worked[m] && p.misses > 0 {
+					p.misses--
+				}
+			}
+		}
+	}
+	p.used[n] = advice == AdviseNormal
+}
+
 func (p *plainCache) insert(n int64, most int) {
 	for len(p.inactive)+len(p.active) == most {
-		for len(p.active) > len(p.inactive) {
+		rest := slices.IndexFunc(p.inactive, func(n int64) bool { return !p.held[n] })
+		for len(p.active) > len(p.inactive) || rest < 0 {
 			last := p.active[len(p.active)-1]
 			p.active, p.inactive = p.active[:len(p.active)-1], slices.Insert(p.inactive, 0, last)
-			p.used[last] = false
+			p.used[last], p.worked[last] = false, true
+			rest = 0
 		}
 		last := p.inactive[len(p.inactive)-1]
 		p.inactive = p.inactive[:len(p.inactive)-1]
-		if p.used[last] {
-			if p.again[last] {
-				p.active = slices.Insert(p.active, 0, last)
-			} else {
-				p.inactive = slices.Insert(p.inactive, 0, last)
-			}
-			p.used[last], p.again[last] = false, !p.again[last]
+		switch {
+		case p.held[last]:
+			p.inactive = slices.Insert(p.inactive, 0, last)
+		case !p.used[last]:
+			p.age++
+			p.gone, p.ages[last] = append(p.gone, last), p.age
+			p.hadWorked[last] = p.worked[last]
+		case p.again[last]:
+			p.active = slices.Insert(p.active, 0, last)
+			p.used[last], p.again[last] = false, false
+			p.age++
+		default:
+			p.inactive = slices.Insert(p.inactive, 0, last)
+			p.used[last], p.again[last] = false, true
 		}
 	}
-	p.inactive = slices.Insert(p.inactive, 0, n)
-	p.used[n], p.again[n] = false, false
+	p.used[n], p.again[n], p.worked[n], p.mapped[n] = false, false, false, false
+	if at, ok := p.ages[n]; ok && p.age-at <= len(p.active) {
+		p.active = slices.Insert(p.active, 0, n)
+		p.worked[n] = p.hadWorked[n]
+		p.age++
+	} else {
+		p.inactive = slices.Insert(p.inactive, 0, n)
+	}
+	delete(p.ages, n)
 }
 
 // TestPageCacheAgainstPlainLists compares hits and fetches over random accesses, of which some are
-// frequent.
+// frequent, while another thread's fetches come and go.
 func TestPageCacheAgainstPlainLists(t *testing.T) {
-	const page, window, most = 4096, 6, 17
-	c := newPageCache(PageCache{Capacity: most * page, ReadAhead: window * page})
-	p := &plainCache{used: map[int64]bool{}, again: map[int64]bool{}}
-	random := rand.New(rand.NewPCG(1, 2))
-	behind, several, promoted := int64(-1), 0, 0
-	for range 5000 {
-		number := int64(random.IntN(1 + random.IntN(60)))
-		at := units.Bytes(number) * page
-		had := p.has(number)
-		if hit, fault := c.walk(at, at+page); fault == had || hit != page && had {
-			t.Fatalf("block %d: fault %v after %v, but the plain lists are %v %v", number, fault,
-				hit, p.inactive, p.active)
-		}
-		if !had {
-			first := max(number-window/2, 0)
-			if number == behind {
-				first = number
+	const page, window = 4096, 6
+	several, promoted, returned, single := 0, 0, 0, 0
+	for round := range 60 {
+		random := rand.New(rand.NewPCG(1, uint64(round)))
+		most, span := 12+random.IntN(60), 20+random.IntN(200)
+		advice := []Advice{AdviseNormal, AdviseNormal, AdviseRandom, AdviseSequential}[round%4]
+		spec := PageCache{Capacity: units.Bytes(most) * page, ReadAhead: window * page,
+			Threads: 2, Advice: advice}
+		c, p := newPageCache(spec), newPlainCache()
+		var held []int64
+		behind := int64(-1)
+		for range 1500 {
+			number := int64(random.IntN(1 + random.IntN(span)))
+			at := units.Bytes(number) * page
+			had := p.has(number)
+			got := c.walk(at, at+page)
+			if want := had && !p.held[number]; got.missing == had || want != (got.hit == page) ||
+				p.held[number] != (got.holder == 2) {
+				t.Fatalf("%q: block %d: %+v, but the plain lists are %v %v, held %v", advice,
+					number, got, p.inactive, p.active, held)
 			}
-			behind = first + window
-			var want, got []int64
-			for n := first; n < behind; n++ {
-				if !p.has(n) {
-					want = append(want, n)
+			switch {
+			case p.held[number]:
+			case had:
+				p.touch(number, advice)
+			default:
+				first, size := number, int64(window)
+				switch advice {
+				case AdviseRandom:
+					size = 1
+				case AdviseNormal:
+					if p.misses = min(p.misses+1, 1000); p.misses > 100 {
+						size = 1
+						single++
+					} else if number != behind {
+						first = max(number-window/2, 0)
+					}
+				}
+				behind = first + size
+				var want, fetched []int64
+				for n := first; n < behind; n++ {
+					if !p.has(n) {
+						want = append(want, n)
+					}
+				}
+				was := len(p.active)
+				for _, n := range want {
+					if n != number {
+						p.insert(n, most)
+					}
+				}
+				p.insert(number, most)
+				returned += max(len(p.active)-was, 0)
+				p.mapped[number] = true
+				reads := c.fault(at, nil)
+				for _, r := range reads {
+					for b := r.Offset; b < r.Offset+r.Length; b += page {
+						fetched = append(fetched, int64(b/page))
+					}
+				}
+				if !slices.Equal(fetched, want) {
+					t.Fatalf("%q: block %d: fetched %v, want %v", advice, number, fetched, want)
+				}
+				several += len(reads) - 1
+				if held == nil && random.IntN(3) == 0 { // the other thread's
+					c.hold(1)
+					for _, n := range want {
+						if p.has(n) {
+							held = append(held, n)
+							p.held[n] = true
+						}
+					}
+				} else { // the access that faulted, made again
+					c.walk(at, at+page)
+					p.touch(number, advice)
 				}
 			}
-			for _, n := range want {
-				if n != number {
-					p.insert(n, most)
+			if held != nil && random.IntN(4) == 0 {
+				c.release(held, 1)
+				for _, n := range held {
+					p.held[n] = false
 				}
+				held = nil
 			}
-			p.insert(number, most)
-			reads := c.fault(at, nil)
-			for _, r := range reads {
-				for b := r.Offset; b < r.Offset+r.Length; b += page {
-					got = append(got, int64(b/page))
-				}
+			promoted += len(p.active)
+			if len(c.blocks) > most || c.lists[active].length != len(p.active) ||
+				c.lists[inactive].length != len(p.inactive) || len(c.shadows) > most ||
+				c.misses != p.misses {
+				t.Fatalf("%d blocks, %d active, %d shadows, %d misses; want %d active, %d misses",
+					len(c.blocks), c.lists[active].length, len(c.shadows), c.misses,
+					len(p.active), p.misses)
 			}
-			if !slices.Equal(got, want) {
-				t.Fatalf("block %d: fetched %v, want %v", number, got, want)
-			}
-			several += len(reads) - 1
-			c.walk(at, at+page) // the access that faulted, made again
-		}
-		p.used[number] = true
-		promoted += len(p.active)
-		if len(c.blocks) > most || len(c.index) != len(c.blocks) ||
-			c.lists[active].length != len(p.active) {
-			t.Fatalf("%d blocks, %d in the index, %d active", len(c.blocks), len(c.index),
-				c.lists[active].length)
 		}
 	}
-	if several == 0 || promoted == 0 {
-		t.Errorf("%d faults fetched two stretches, %d blocks became active: nothing was tested",
-			several, promoted)
+	if several == 0 || promoted == 0 || returned == 0 || single == 0 {
+		t.Errorf("%d faults fetched two stretches, %d blocks were active, %d returned, %d faults "+
+			"without read-ahead: nothing was tested", several, promoted, returned, single)
 	}
 }
 
@@ -164,7 +248,7 @@ func TestFrequentBlocksStay(t *testing.T) {
 	c := newPageCache(PageCache{Capacity: most * page, ReadAhead: page})
 	access := func(n int64) (hit bool) {
 		at := units.Bytes(n) * page
-		if _, fault := c.walk(at, at+page); fault {
+		if c.walk(at, at+page).missing {
 			c.fault(at, nil)
 			c.walk(at, at+page)
 			return false
@@ -202,7 +286,7 @@ func TestWideWindows(t *testing.T) {
 			4096) || len(c.blocks) > 32 {
 			t.Errorf("%v: %v in %d blocks", ahead, reads, len(c.blocks))
 		}
-		if hit, fault := c.walk(units.GiB, units.GiB+min(ahead/2, 4096)); fault || hit == 0 &&
+		if p := c.walk(units.GiB, units.GiB+min(ahead/2, 4096)); p.missing || p.hit == 0 &&
 			ahead > 1 {
 			t.Errorf("%v: the byte that faulted is not in memory", ahead)
 		}

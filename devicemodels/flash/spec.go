@@ -70,7 +70,7 @@ type EngineCost struct {
 	Submit   units.Nanos `yaml:"submit" json:"submit"`     // per request, before the device sees it
 	Complete units.Nanos `yaml:"complete" json:"complete"` // per request, after the device is done
 	Serial   bool        `yaml:"serial,omitempty" json:"serial,omitempty"`
-	// Cached engines read through Spec.PageCache, one fault at a time (mmap).
+	// Cached engines read through Spec.PageCache (mmap).
 	Cached bool `yaml:"cached,omitempty" json:"cached,omitempty"`
 }
 
@@ -110,9 +110,9 @@ type Background struct {
 	Chunk units.Bytes `yaml:"chunk" json:"chunk"`
 }
 
-// PageCache is the path of a mapped file. Pages in memory are copied. Others fault one by one, and
-// each fault fetches the missing pages of ReadAhead bytes around it. When Capacity is full, pages
-// accessed once are evicted sooner than pages accessed again.
+// PageCache is the path of a mapped file. Pages in memory are copied. Others fault, and each fault
+// fetches the missing pages of ReadAhead bytes around it. When Capacity is full, pages accessed
+// once are evicted sooner than pages accessed again.
 type PageCache struct {
 	// memory for cached pages; 0 = no limit
 	Capacity  units.Bytes `yaml:"capacity" json:"capacity"`
@@ -122,7 +122,26 @@ type PageCache struct {
 	// = no time.
 	FillRate units.Rate `yaml:"fill_rate,omitempty" json:"fill_rate,omitempty"`
 	HitRate  units.Rate `yaml:"hit_rate" json:"hit_rate"` // of copying cached bytes; 0 = no time
+	// Advice is what the program says of its accesses (madvise); empty = nothing.
+	Advice Advice `yaml:"advice,omitempty" json:"advice,omitempty"`
+	// Threads is the number of threads that read, and so fault, at once; 0 = 1.
+	Threads int `yaml:"threads,omitempty" json:"threads,omitempty"`
+	// Map is the host time of a fault on a page in memory, which maps 64 KiB around it.
+	Map units.Nanos `yaml:"map,omitempty" json:"map,omitempty"`
+	// ReclaimRate gives the host time for the bytes that a fault evicts; 0 = no time.
+	ReclaimRate units.Rate `yaml:"reclaim_rate,omitempty" json:"reclaim_rate,omitempty"`
 }
+
+// Advice is an advice to the system about a mapping. With any, Linux evicts pages in the order in
+// which they came in, however often they are accessed.
+type Advice string
+
+// The advices.
+const (
+	AdviseNormal     Advice = ""
+	AdviseRandom     Advice = "random"     // MADV_RANDOM: a fault fetches a single page
+	AdviseSequential Advice = "sequential" // MADV_SEQUENTIAL: the window begins at the fault
+)
 
 // Within returns the device for a workload whose reads are spread over span bytes: it applies the
 // first of Spans that is wide enough. A span of 0 is unknown and counts as the widest.

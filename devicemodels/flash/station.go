@@ -34,8 +34,8 @@ type Config struct {
 //
 // Every stage is first come, first served. Requests larger than Spec.MaxTransfer are split into
 // pieces that are in flight together. Reads of a cached engine pass the page cache and reach the
-// device as faults, one after the other. Counters are integers, so that conservation and Little's
-// law hold exactly.
+// device as faults, one after the other in each of PageCache.Threads slots. Counters are integers,
+// so that conservation and Little's law hold exactly.
 type Station struct {
 	spec   Spec
 	cost   EngineCost
@@ -49,7 +49,8 @@ type Station struct {
 	heat                   *heat
 	others                 *background
 	cache                  *pageCache
-	fetches                []Read // of one fault, reused
+	fetches                []Read   // of one fault, reused
+	woken                  []waiter // by one fetch, reused
 	ltfb                   *sampler
 	draws                  *rand.Rand
 
@@ -83,6 +84,15 @@ type flight struct {
 	left   int         // incomplete pieces
 	at     units.Bytes // cached engines: position of the copying
 	end    units.Bytes // end of the copying
+	// cached engines: the blocks that the slot fetches, and the slots that wait for them
+	blocks  []int64
+	waiters []waiter
+}
+
+// waiter is a slot that found a block which another one fetches.
+type waiter struct {
+	slot int32
+	at   units.Nanos // end of its copying before the block
 }
 
 // piece is a request of the device.
@@ -131,7 +141,7 @@ func NewStation(spec Spec, cfg Config) (*Station, error) {
 		draws: rng.Stream(cfg.Seed, "flash/ltfb"),
 	}
 	if cost.Cached {
-		s.cache, s.slots = newPageCache(*spec.PageCache), 1 // one thread copies and faults
+		s.cache, s.slots = newPageCache(*spec.PageCache), spec.PageCache.readers()
 	}
 	s.servers = newServers(&s.spec)
 	if s.spec.Placement == PlaceInRounds {
@@ -331,7 +341,13 @@ func (s *Station) leave(i int32) {
 		return
 	}
 	if s.cache != nil {
+		s.cache.release(f.blocks, p.slot)
+		s.woken = append(s.woken[:0], f.waiters...)
+		f.waiters = f.waiters[:0]
 		s.walk(p.slot, now)
+		for _, w := range s.woken {
+			s.walk(w.slot, max(w.at, now))
+		}
 		return
 	}
 	_, complete := s.host.Serve(now, s.cost.Complete)
@@ -339,20 +355,28 @@ func (s *Station) leave(i int32) {
 }
 
 // walk copies resident bytes of a read from its position, until a block is missing or the read is
-// complete. A fault waits for all of its fetches.
+// complete. A fault waits for all of its fetches, and a slot for a block that another one fetches.
 func (s *Station) walk(slot int32, at units.Nanos) {
-	f := &s.flights[slot]
-	hit, fault := s.cache.walk(f.at, f.end)
-	f.at += hit
-	cost := s.cache.spec.HitRate.Time(hit)
-	if !fault {
+	f, spec := &s.flights[slot], &s.cache.spec
+	p := s.cache.walk(f.at, f.end)
+	f.at += p.hit
+	cost := spec.HitRate.Time(p.hit) + units.Nanos(p.maps)*spec.Map
+	switch {
+	case p.holder > 0:
+		_, ready := s.host.Serve(at, cost)
+		holder := &s.flights[p.holder-1]
+		holder.waiters = append(holder.waiters, waiter{slot, ready})
+		return
+	case !p.missing:
 		_, complete := s.host.Serve(at, cost+s.cost.Complete)
 		s.kernel.Schedule(complete, des.ClassPlan, kindComplete, slot)
 		return
 	}
 	s.fetches = s.cache.fault(f.at, s.fetches[:0])
-	cost += s.cache.spec.Fault +
-		s.cache.spec.FillRate.Time(units.Bytes(len(s.cache.missing))*s.cache.block)
+	s.cache.hold(slot)
+	f.blocks = append(f.blocks[:0], s.cache.missing...)
+	cost += spec.Fault + spec.FillRate.Time(units.Bytes(len(f.blocks))*s.cache.block) +
+		spec.ReclaimRate.Time(units.Bytes(s.cache.evicted)*s.cache.block)
 	_, missed := s.host.Serve(at, cost)
 	for _, fetch := range s.fetches {
 		s.split(slot, missed, fetch)
