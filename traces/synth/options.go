@@ -35,6 +35,9 @@ type Options struct {
 	// Predicted adds predicted masks. The true masks do not depend on it. Experts have no predicted
 	// masks: no errors of a predictor are published.
 	Predicted bool
+	// Routing is the model whose published routing the experts follow: one of Routings, in any
+	// case; "" means that of Like, or of a model with as many experts. Neurons have none.
+	Routing string
 }
 
 // plan is checked Options with all that follows from them.
@@ -90,6 +93,10 @@ func newPlan(opt Options) (*plan, error) {
 	}
 	if info.Experts > 0 {
 		return expertPlan(opt, shape, &info)
+	}
+	if opt.Routing != "" {
+		return nil, fmt.Errorf("synth: options: %s has no experts, and so no routing; leave the "+
+			"routing out", info.Name)
 	}
 	stats, err := statisticsOf(info.Name, opt.ActiveShare)
 	if err != nil {

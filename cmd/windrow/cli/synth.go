@@ -57,12 +57,14 @@ func synthCommand(e *env) *cli.Command {
 					"have their own active share and these time scales. There is\n" +
 					"no co-activation beyond popularity. \"windrow trace stats --predicted\" " +
 					"shows the match.\n" +
-					"Of a mixture of experts (mixtral-8x7b, qwen3-30b-a3b) the units are whole " +
-					"experts, and every token uses exactly K of N. An expert is\n" +
-					"kept for the next token as often as makes the published repetitions of " +
-					"Mixtral-8x7B by depth (Mixtral of Experts, Table 5); the others\n" +
-					"are drawn by popularity, log-normal with 0.2 (assumed). Such traces hold " +
-					"no predicted masks.\n\n" +
+					"Of a mixture of experts (mixtral-8x7b, olmoe-1b-7b, qwen3-30b-a3b) the " +
+					"units are whole experts, and every token uses exactly K of N, those\n" +
+					"with the highest scores. A score has a part that belongs to the expert, one " +
+					"that drifts with the topic, one that drifts with the last\n" +
+					"tokens, and one that is new for every token. Their shares and time scales " +
+					"are fitted, for each model by itself, to published\n" +
+					"repetitions, popularity and hit ratios; --routing takes those of another " +
+					"model. Such traces hold no predicted masks.\n\n" +
 					examples("windrow synth trace --like opt-6.7b --layers 4 --tokens 64 -o "+
 						"opt.trace.arrow",
 						"windrow trace stats opt.trace.arrow --predicted",
@@ -75,6 +77,10 @@ func synthCommand(e *env) *cli.Command {
 					&cli.IntFlag{Name: "prompt", Usage: "`N` of them in the prefill phase"},
 					&cli.IntFlag{Name: "sequences", Value: 1, Usage: "`N` sequences"},
 					shared("active"),
+					&cli.StringFlag{Name: "routing",
+						Usage: "experts are chosen as those of `MODEL`: " +
+							strings.Join(synth.Routings(), ", "),
+						DefaultText: "the model's own, or of one with as many experts"},
 					&cli.BoolFlag{Name: "no-predicted", Usage: "true masks only"},
 					&cli.StringFlag{Name: "out", Aliases: []string{"o"},
 						Usage: "`TRACE` to write (*.trace.arrow)"},
@@ -168,6 +174,7 @@ func (e *env) synthTrace(c *cli.Context) error {
 		Sequences: c.Int("sequences"),
 		Seed:      c.Uint64("seed"), ActiveShare: c.Float64("active"),
 		Predicted: !c.Bool("no-predicted") && info.Experts == 0,
+		Routing:   c.String("routing"),
 	}
 	if err := e.writeSynthTrace(c.Context, opt, c.String("out")); err != nil {
 		return err
