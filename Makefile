@@ -17,7 +17,7 @@ SYSTEMS    := darwin/arm64 linux/arm64 windows/amd64
 PER_SYSTEM := ./engine/... ./cmd/windrow/cli ./kernels/... ./replay/... ./traces/...
 
 .DEFAULT_GOAL := help
-.PHONY: help build test race fuzz lint generate bench signals largest golden goldens-fixtures gguf-fixtures fio-fixtures published vopr vopr-planted demo validate validate-fitted gpu-check gpu-check-bundle gpu-check-emulated peers clean
+.PHONY: help build test race fuzz lint generate bench signals largest golden goldens-fixtures gguf-fixtures fio-fixtures published vopr vopr-planted demo validate validate-fitted validate-pagecache gpu-check gpu-check-bundle gpu-check-emulated peers clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-19s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -97,6 +97,11 @@ validate-fitted: build ## models fitted by probe and by fio, 24 configurations t
 	tools/emufs/measure.sh bin/windrow bin/emufs replay/validate/emulated.device.yaml bin/emulated-fio.json
 	./bin/windrow validate --suite fitted-emulated --fio-json bin/emulated-fio.json
 	./bin/windrow validate --suite fitted-throttled
+
+validate-pagecache: ## page cache: the kernel in a control group beside the simulator's, as root; DEVICE=FILE compares times, too
+	$(GO) build $(BUILD) -o bin/pagecache ./tools/pagecache
+	bin/pagecache --read-ahead 4 $(if $(DEVICE),--device '$(DEVICE)')
+	bin/pagecache --read-ahead 128 $(if $(DEVICE),--device '$(DEVICE)')
 
 gpu-check: ## everything that needs a GPU, on this machine's; writes bin/gpu-check/out
 	GO='$(GO)' scripts/gpu-check

@@ -26,7 +26,9 @@
 // cores for one queue of a UFS device (up to 40 % in PowerInfer-2, section 2). Of mapped files
 // these are not modelled:
 //
-//   - prefetch during copying: reads longer than half a window are predicted too slow;
+//   - prefetch during copying, which Linux begins in the last quarter of a window: reads longer
+//     than half a window are predicted too slow, and runs of pages of that length fetch up to 2.2
+//     times as much as predicted;
 //   - other eviction (the multi-generational lists of Linux, macOS);
 //   - windows that are a large part of the capacity, where Linux keeps more than the two lists.
 //

@@ -188,7 +188,7 @@ func TestFaultsOfThreads(t *testing.T) {
 			reads[i] = Read{8 * cachePage, cachePage}
 		}
 		if b = mustBatch(t, mustStation(t, spec, cfg), 0, reads); b.End != spec.LTFB ||
-			b.Pieces != 1 {
+			b.Pieces != 1 || b.Faults != 1 {
 			t.Errorf("%d threads at one page: %d fetches in %v", threads, b.Pieces, b.End)
 		}
 	}

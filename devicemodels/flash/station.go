@@ -171,6 +171,7 @@ type BatchResult struct {
 	End     units.Nanos // completion of the last read
 	Sojourn units.Nanos // sum over reads of the time in a slot
 	Pieces  int         // requests of the device
+	Faults  int         // of a cached engine, on bytes that were not in memory
 	// over the link: the requested bytes, or the fetches of the page cache for them
 	Moved  units.Bytes
 	Medium units.Bytes // read from the medium: whole pages
@@ -372,6 +373,7 @@ func (s *Station) walk(slot int32, at units.Nanos) {
 		s.kernel.Schedule(complete, des.ClassPlan, kindComplete, slot)
 		return
 	}
+	f.group.result.Faults++
 	s.fetches = s.cache.fault(f.at, s.fetches[:0])
 	s.cache.hold(slot)
 	f.blocks = append(f.blocks[:0], s.cache.missing...)
