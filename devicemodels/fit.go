@@ -23,11 +23,13 @@ var ErrDrift = fmt.Errorf("%w", ErrFit)
 // minCells is the least number of clean cells: fewer leave no cell to check a fit with.
 const minCells = 3
 
-// Limits on the drift of a reference cell. Above warnDriftPct the fit carries a warning. Above
-// defaultMaxDriftPct the cells describe two devices, such as a cold one and a throttled one.
+// Limits. Above warnDriftPct the drift of the reference cell gives a warning, above
+// defaultMaxDriftPct the cells describe two devices, such as a cold one and a throttled one. An
+// error above warnResidualPct gives a warning too, and so does an interval above uselessPct.
 const (
 	warnDriftPct       = 10
 	warnResidualPct    = 15
+	uselessPct         = 1000
 	defaultMaxDriftPct = 50
 )
 
@@ -243,5 +245,12 @@ func describe(f *flash.Spec, cells []Cell, cores int, opt FitOptions) Fit {
 	return fit
 }
 
-// round3 keeps three decimals: more would be rounding noise in a file.
-func round3(v float64) float64 { return math.Round(v*1000) / 1000 }
+// round3 keeps three decimals of a percentage: more would be rounding noise in a file. It stays
+// within the largest percentage that a file may hold, however much measurements contradict each
+// other.
+func round3(v float64) float64 {
+	if !(v < percentRange.Most) {
+		return percentRange.Most
+	}
+	return math.Round(v*1000) / 1000
+}

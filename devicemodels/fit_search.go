@@ -499,6 +499,10 @@ func (s *search) judge(c candidate, fit *Fit) {
 	left := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: float64(max(n-len(s.free(c.shape)), 1))}
 	interval := round3(100 * math.Expm1(left.Quantile(0.95)*math.Sqrt(squares/weights)))
 	fit.IntervalPct = &interval
+	if interval > uselessPct {
+		fit.Warnings = append(fit.Warnings, "The cells contradict each other: predictions of "+
+			"this model say nothing. Measure again on a machine that does nothing else.")
+	}
 }
 
 // without fits the shape of c to all points but one. Starts and priors come from the other points

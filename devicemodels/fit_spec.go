@@ -5,19 +5,26 @@ import (
 	"math"
 
 	"github.com/windrow-sim/windrow/devicemodels/flash"
+	"github.com/windrow-sim/windrow/internal/bounds"
 	"github.com/windrow-sim/windrow/internal/units"
 )
+
+// inside returns the nearest value of a range. Measurements that contradict each other may be
+// fitted best by a device that there is not.
+func inside(r bounds.Range[int], v float64) int {
+	return int(min(max(math.Round(v), float64(r.Least)), float64(r.Most)))
+}
 
 // spec writes a candidate as a device.
 func (s *search) spec(c candidate) flash.Spec {
 	l := s.loop(c.shape, c.theta)
 	f := *s.opt.Known
-	f.Servers, f.LTFB, f.Align = int(math.Round(l.Servers)), toNanos(math.Exp(c.theta[paramLTFB])),
-		s.opt.Align
+	f.Servers, f.LTFB, f.Align = inside(serverRange, l.Servers),
+		toNanos(math.Exp(c.theta[paramLTFB])), s.opt.Align
 	f.ServerRate, f.LinkRate = toRate(1/l.PerByte), toRate(1/l.LinkByte)
 	switch {
 	case c.ceiling:
-		f.MaxIOPS = int64(digits4(1 / l.PerIO))
+		f.MaxIOPS = int64(min(digits4(1/l.PerIO), float64(iopsRange.Most)))
 	case !s.spread:
 		f.MaxIOPS = 0
 	}
@@ -69,14 +76,14 @@ func (s *search) keepFixed(f *flash.Spec) {
 
 // toRate rounds a fitted rate; above a petabyte per second it is 0, no limit.
 func toRate(r float64) units.Rate {
-	if r > 1e15 {
+	if r > float64(rateRange.Most) {
 		return 0
 	}
-	return units.Rate(max(1, digits4(r)))
+	return max(rateRange.Least, units.Rate(digits4(r)))
 }
 
 func toNanos(seconds float64) units.Nanos {
-	return units.Nanos(digits4(seconds * 1e9))
+	return units.Nanos(digits4(min(seconds*1e9, float64(latencyRange.Most))))
 }
 
 // digits4 keeps four significant digits, more than any measurement has, so that people can read a

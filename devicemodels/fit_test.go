@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -240,6 +241,29 @@ func TestField_O13_DriftIsReported(t *testing.T) {
 	if fit.DriftPct != 20 || len(fit.Warnings) != 1 || !strings.Contains(fit.Warnings[0],
 		"drifted by 20 %") {
 		t.Errorf("fit = %+v", fit)
+	}
+}
+
+// TestCellsThatContradict: measurements on a machine so busy that they contradict each other make a
+// model that says so, and a file that can be read.
+func TestCellsThatContradict(t *testing.T) {
+	truth, i := truths()["nvme"], 0
+	cells := grid(&truth, 2, func() float64 {
+		i++
+		return []float64{1e-5, 1, 30, 1e-3, 10}[i%5]
+	})
+	spec, fit, err := FitFlash(cells[:5], 2, FitOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *fit.IntervalPct < 1000 || !slices.ContainsFunc(fit.Warnings, func(w string) bool {
+		return strings.Contains(w, "contradict")
+	}) {
+		t.Errorf("an interval of %g %%, warnings %q", *fit.IntervalPct, fit.Warnings)
+	}
+	d := &Device{Version: FormatVersion, Name: "busy", Source: "made up", Flash: spec, Fit: &fit}
+	if err := d.Validate(); err != nil {
+		t.Error(err)
 	}
 }
 
