@@ -18,6 +18,14 @@ type Device struct {
 	// nil = not measured, or there is none
 	GPU *GPU `yaml:"gpu,omitempty" json:"gpu,omitempty"`
 	Fit *Fit `yaml:"fit,omitempty" json:"fit,omitempty"`
+	// Calibrated names the numbers that were chosen so that the simulator gives published rows.
+	Calibrated []Calibration `yaml:"calibrated,omitempty" json:"calibrated,omitempty"`
+}
+
+// Calibration is a number that was fitted to published times by running the simulator.
+type Calibration struct {
+	Term string   `yaml:"term" json:"term"` // a field of the device: "host.copy_rate"
+	Rows []string `yaml:"rows" json:"rows"` // of "windrow reproduce", by id
 }
 
 // Host holds the rates of memory and arithmetic. A rate counts bytes of weights, or of copied rows,
@@ -26,12 +34,15 @@ type Device struct {
 // is one.
 type Host struct {
 	Cores int `yaml:"cores" json:"cores"`
+	// Precision names the weights that DenseRate and RowRate are of: "f16", "bf16", "f32" or "q8".
+	// Empty is f16.
+	Precision string `yaml:"precision,omitempty" json:"precision,omitempty"`
 	// plain streaming read, all cores: the roofline
 	MemoryRate units.Rate `yaml:"memory_rate" json:"memory_rate"`
-	// mat-vec over resident fp16 weights
+	// mat-vec over resident weights of Precision
 	DenseRate  units.Rate  `yaml:"dense_rate" json:"dense_rate"`
 	DenseFixed units.Nanos `yaml:"dense_fixed" json:"dense_fixed"` // per mat-vec call
-	// FFN over scattered fp16 rows: dot and axpy
+	// FFN over scattered rows of Precision: dot and axpy
 	RowRate  units.Rate  `yaml:"row_rate" json:"row_rate"`
 	RowFixed units.Nanos `yaml:"row_fixed" json:"row_fixed"` // per layer
 	// row-cache copies, bytes moved once
@@ -49,8 +60,12 @@ type Host struct {
 
 	// The fields below are optional: 0 means that the machine lacks the part or does not need it.
 
-	// Precisions gives the rates for other weights than fp16, by name: "bf16", "f32", "q8".
+	// Precisions gives the rates for other weights than those of Precision, by name.
 	Precisions map[string]Precision `yaml:"precisions,omitempty" json:"precisions,omitempty"`
+	// ResidentRows says that the FFN multiplies all rows in memory, needed or not, as the engine of
+	// "LLM in a flash" does (section 3.3: matrix[:num_rows]). The engine of this program multiplies
+	// the needed rows alone.
+	ResidentRows bool `yaml:"resident_rows,omitempty" json:"resident_rows,omitempty"`
 	// ComputeGFLOPS is the peak of arithmetic in 10⁹ operations per second, the other side of the
 	// roofline. A multiply-add is two operations.
 	ComputeGFLOPS float64 `yaml:"compute_gflops,omitempty" json:"compute_gflops,omitempty"`
@@ -61,6 +76,9 @@ type Host struct {
 	// the bytes at TransferRate.
 	TransferRate  units.Rate  `yaml:"transfer_rate,omitempty" json:"transfer_rate,omitempty"`
 	TransferFixed units.Nanos `yaml:"transfer_fixed,omitempty" json:"transfer_fixed,omitempty"`
+	// Accelerator says that a processor of its own computes: reads and row copies take no cores
+	// from it. With a TransferRate, a SyncFixed or a HeldRate there is one.
+	Accelerator bool `yaml:"accelerator,omitempty" json:"accelerator,omitempty"`
 	// SyncFixed is the time of synchronising host and accelerator, per layer.
 	SyncFixed units.Nanos `yaml:"sync_fixed,omitempty" json:"sync_fixed,omitempty"`
 	// HeldRate is the rate at which all resident rows, used or not, are kept visible to an

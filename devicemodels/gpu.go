@@ -147,7 +147,7 @@ func (v *validator) gpu(g *GPU) {
 	} {
 		within(v, "gpu."+f.name, f.time, gpuFixedRange)
 	}
-	v.precisions("gpu", g.Precisions)
+	v.precisions("gpu", g.Precisions, basePrecision)
 	for i := range g.Samples {
 		s, path := &g.Samples[i], fmt.Sprintf("gpu.samples[%d]", i)
 		v.want(slices.Contains(GPUTerms(), s.Of), path+".of", s.Of,

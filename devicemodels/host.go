@@ -1,6 +1,7 @@
 package devicemodels
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -90,8 +91,11 @@ type Compute struct {
 	Held Term
 }
 
-// basePrecision is the precision of the rates in Host.
+// basePrecision is the precision of the rates in GPU, and in a Host that names none.
 const basePrecision = "f16"
+
+// base is the precision of DenseRate and RowRate.
+func (h *Host) base() string { return cmp.Or(strings.ToLower(h.Precision), basePrecision) }
 
 // weightBytes is the size of one weight of a named precision. The scales of quantised blocks are
 // not counted.
@@ -112,7 +116,8 @@ func weightBytes(precision string) (size float64, known bool) {
 //
 //	measured   the rate for this very precision, if there is one; or none, when all of the work is
 //	           in its fixed part
-//	scaled     else the rate for f16 in bytes per second, but no faster than the roofline
+//	scaled     else the rate for Host.Precision in bytes per second, but no faster than the
+//	           roofline
 //	roofline   else min(MemoryRate/traffic, peak/operations per byte)
 //
 // where the traffic of a byte is 1, and 2 for a copy, which reads and writes it. A mat-vec does two
@@ -124,7 +129,7 @@ func (h *Host) At(precision string) Compute {
 	if name == "" {
 		name = basePrecision
 	}
-	base, own := name == basePrecision, h.Precisions[name]
+	base, own := name == h.base(), h.Precisions[name]
 	if base {
 		own = Precision{DenseRate: h.DenseRate, RowRate: h.RowRate}
 	}
@@ -176,6 +181,11 @@ func term(name string, fixed units.Nanos, own, other, bound units.Rate, fixedOwn
 		t.Rate, t.Basis = bound, Roofline
 	}
 	return t
+}
+
+// HasAccelerator reports whether a processor of its own computes.
+func (h *Host) HasAccelerator() bool {
+	return h.Accelerator || h.TransferRate > 0 || h.SyncFixed > 0 || h.HeldRate > 0
 }
 
 // Terms returns the terms of the host, always in the same order, without those that it lacks.

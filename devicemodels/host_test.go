@@ -24,9 +24,9 @@ func probed() Host {
 	}
 }
 
-// TestHalfPrecisionIsChargedAsTheFileSays: for fp16 every rate of a file is used unchanged, with
-// any roofline.
-func TestHalfPrecisionIsChargedAsTheFileSays(t *testing.T) {
+// TestBasePrecisionIsChargedAsTheFileSays: for weights of the precision of the file's rates every
+// rate is used unchanged, with any roofline. For others it is scaled by bytes.
+func TestBasePrecisionIsChargedAsTheFileSays(t *testing.T) {
 	hosts := map[string]Host{"probed": probed(), "drive alone": {}}
 	for _, name := range Presets() {
 		d, err := Preset(name)
@@ -36,7 +36,11 @@ func TestHalfPrecisionIsChargedAsTheFileSays(t *testing.T) {
 		hosts[name] = d.Host
 	}
 	for name, h := range hosts {
-		for _, precision := range []string{"f16", "F16", ""} {
+		names := []string{h.Precision, strings.ToUpper(h.Precision)}
+		if h.Precision == "" {
+			names = []string{"f16", "F16", ""}
+		}
+		for _, precision := range names {
 			c := h.At(precision)
 			for _, b := range []units.Bytes{0, 1, 16384, 134_217_728} {
 				check := func(term Term, given units.Rate, fixed units.Nanos, calls int) {
@@ -56,7 +60,11 @@ func TestHalfPrecisionIsChargedAsTheFileSays(t *testing.T) {
 				check(c.KV, h.KVRate, 0, 1)
 			}
 		}
-		for _, w := range h.At("f16").Warnings() {
+		if c := h.At("bf16"); h.Precision != "" && h.Precision != "bf16" && h.DenseRate > 0 &&
+			c.Dense.Basis != Scaled {
+			t.Errorf("%s: rates of %s are said to be %v for bf16", name, h.Precision, c.Dense)
+		}
+		for _, w := range h.At(h.Precision).Warnings() {
 			if strings.Contains(w, "times the roofline") {
 				t.Errorf("%s: %s", name, w)
 			}
@@ -226,7 +234,7 @@ func TestPredictorOfThePaper(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := d.Host.At("f16")
+	c := d.Host.At("f32")
 	share := 100 * c.Predictor.Time(2*rank*(model+ffn), 2*32).Seconds() / c.Dense.Time(2*params,
 		0).Seconds()
 	if math.Abs(share-2.36) > 0.01 || math.Abs(share/2.75-1) > 0.2 {
@@ -505,6 +513,8 @@ func TestHostIsRefused(t *testing.T) {
 		"host.transfer_fixed: 8us needs": func(h *Host) { h.TransferRate = 0 },
 		"host.sync_fixed: -1ns":          func(h *Host) { h.SyncFixed = -1 },
 		"host.held_rate: -1B/s":          func(h *Host) { h.HeldRate = -1 },
+		`host.precision: "q3"`:           func(h *Host) { h.Precision = "q3" },
+		"host.precisions: \"f32\"":       func(h *Host) { h.Precision = "F32" },
 		"host.io_contention: -1":         func(h *Host) { h.IOContention = -1 },
 		"host.io_contention: NaN":        func(h *Host) { h.IOContention = math.NaN() },
 		"host.io_contention: +Inf":       func(h *Host) { h.IOContention = math.Inf(1) },
@@ -518,6 +528,18 @@ func TestHostIsRefused(t *testing.T) {
 		if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), want) ||
 			strings.Contains(err.Error(), "\n") {
 			t.Errorf("error %v, want one line of ErrFormat with %q", err, want)
+		}
+	}
+	for want, list := range map[string][]Calibration{
+		`calibrated[0].term: "host.copyrate"`: {{Term: "host.copyrate", Rows: []string{"a"}}},
+		"calibrated[1].rows: 0 rows": {{Term: "host", Rows: []string{"a"}},
+			{Term: "host"}},
+	} {
+		d := sample()
+		d.Calibrated = list
+		if err := d.Validate(); !errors.Is(err, ErrFormat) ||
+			!strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want ErrFormat with %q", err, want)
 		}
 	}
 	data := minimal + "host: {cores: 1, precisions: {f32: {dense_rat: 1GB/s}}}\n"
@@ -566,7 +588,8 @@ func TestOldFilesStayAsTheyAre(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"precisions", "gflops", "predictor", "transfer_rate",
-		"transfer_fixed", "sync_fixed", "held_rate", "io_contention", "gpu"} {
+		"transfer_fixed", "sync_fixed", "held_rate", "io_contention", "gpu", "resident_rows",
+		"accelerator"} {
 		if strings.Contains(string(file), name) || strings.Contains(string(run), name) {
 			t.Errorf("%q is written though it is not set:\n%s\n%s", name, file, run)
 		}

@@ -4,6 +4,7 @@ import (
 	"embed"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -14,7 +15,7 @@ const presetFolder = "presets"
 
 // Presets returns the names of the embedded devices in alphabetical order.
 func Presets() []string {
-	entries, err := presetFiles.ReadDir(presetFolder) // sorted by file name
+	entries, err := presetFiles.ReadDir(presetFolder)
 	if err != nil {
 		return nil // cannot happen: the folder is part of the program
 	}
@@ -22,6 +23,7 @@ func Presets() []string {
 	for i, e := range entries {
 		names[i] = strings.TrimSuffix(e.Name(), ".yaml")
 	}
+	slices.Sort(names)
 	return names
 }
 

@@ -39,6 +39,13 @@ func (d *Device) faults() []error {
 	if d.Fit != nil {
 		v.fit(d.Fit)
 	}
+	for i, c := range d.Calibrated {
+		path := fmt.Sprintf("calibrated[%d]", i)
+		t, stopped, known := fieldType(reflect.TypeFor[Device](), c.Term)
+		v.want(t != nil, path+".term", c.Term, "is not a field of a device: "+suggest(stopped,
+			known))
+		v.want(len(c.Rows) > 0, path+".rows", len(c.Rows), "rows; name at least one")
+	}
 	return v.errs
 }
 
@@ -163,16 +170,18 @@ func (v *validator) host(h *Host) {
 	v.duration("host.decide_fixed", h.DecideFixed)
 	v.duration("host.decide_unit", h.DecideUnit)
 	v.accelerator(h)
-	v.precisions("host", h.Precisions)
+	_, known := weightBytes(h.base())
+	v.want(known, "host.precision", h.Precision, "is no precision; write f16, bf16, f32 or q8")
+	v.precisions("host", h.Precisions, h.base())
 }
 
-// precisions checks the rates for other weights of a host or a GPU.
-func (v *validator) precisions(of string, list map[string]Precision) {
+// precisions checks the rates for other weights of a host or a GPU, whose rates are of base.
+func (v *validator) precisions(of string, list map[string]Precision, base string) {
 	for _, name := range slices.Sorted(maps.Keys(list)) {
 		path, p := of+".precisions."+name, list[name]
 		_, known := weightBytes(name)
-		v.want(known && name != basePrecision, of+".precisions", name,
-			"is not another precision than f16; write bf16, f32 or q8")
+		v.want(known && name != base, of+".precisions", name, "is not another precision than "+base+
+			"; the known ones are f16, bf16, f32 and q8")
 		v.rate(path+".dense_rate", p.DenseRate)
 		v.rate(path+".row_rate", p.RowRate)
 		v.want(p != (Precision{}), path, p.DenseRate, "and no row_rate either: leave it out")

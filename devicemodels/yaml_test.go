@@ -23,7 +23,8 @@ func sample() *Device {
 			"gpu.dense_rate": "made up"},
 		Flash: known(),
 		Host: Host{
-			Cores: 2, MemoryRate: 20_123_456_789, DenseRate: 16 * units.GBps, DenseFixed: 3 *
+			Cores: 2, Precision: "f16", ResidentRows: true, Accelerator: true,
+			MemoryRate: 20_123_456_789, DenseRate: 16 * units.GBps, DenseFixed: 3 *
 				units.Microsecond,
 			RowRate: 12 * units.GBps, RowFixed: 1234, CopyRate: 8 * units.GBps, CopyFixed: 55,
 			KVRate:     9 * units.GBps,
@@ -35,7 +36,8 @@ func sample() *Device {
 			TransferFixed: 8 * units.Microsecond,
 			SyncFixed:     4321, HeldRate: 900 * units.GBps, IOContention: 1.75,
 		},
-		GPU: sampleGPU(),
+		GPU:        sampleGPU(),
+		Calibrated: []Calibration{{Term: "host.copy_rate", Rows: []string{"a", "b"}}},
 		Fit: &Fit{
 			When: "2025-03-01T12:00:00Z", Mode: "pread direct ext4", ChunkMin: 4096,
 			ChunkMax: 262144, DepthMin: 1, DepthMax: 32,

@@ -99,6 +99,9 @@ func (h *Host) Layer(pos int, w *Work) (t LayerTimes) {
 		t.Memory += t.charge(h.compute.Transfer, units.Bytes(w.Loads)*h.head.UnitBytes, 1)
 	}
 	used := units.Bytes(w.Need) * h.head.UnitBytes
+	if h.spec.ResidentRows {
+		used = units.Bytes(w.Resident) * h.head.UnitBytes
+	}
 	t.Traffic += used
 	t.FFN = t.charge(h.compute.Rows, used, 1)
 	return t
@@ -181,7 +184,7 @@ func (h *Host) Scatter(rows int) units.Nanos {
 func (h *Host) lost(computing units.Nanos, traffic units.Bytes, beside flash.Progress,
 	moving units.Nanos) units.Nanos {
 	lost := h.spec.Overlap(beside.Busy, beside.Moved, computing, traffic) - computing
-	if h.gpu != nil || h.spec.TransferRate > 0 || h.spec.SyncFixed > 0 || h.spec.HeldRate > 0 {
+	if h.gpu != nil || h.spec.HasAccelerator() {
 		return lost // an accelerator receives rows beside its compute
 	}
 	if h.spec.Cores > 0 {

@@ -11,7 +11,6 @@ import (
 	"github.com/windrow-sim/windrow/internal/decisions/schedule"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/sim"
-	"github.com/windrow-sim/windrow/sim/reproduce"
 	"github.com/windrow-sim/windrow/traces"
 )
 
@@ -40,8 +39,8 @@ func steady(layers, perLayer, keep, fresh, tokens int) *traces.Memory {
 	return m
 }
 
-// TestTokenScheduleAgainstClosedForm: where times are constant, the events are the pipeline of
-// sim/reproduce, for every dense prefix, and the regimes of the sweep are the same: more dense
+// TestTokenScheduleAgainstClosedForm: where times are constant, the events are a closed
+// form, for every dense prefix, and the regimes of the sweep are the same: more dense
 // layers are faster until they hide the reads, and slower from there on.
 func TestTokenScheduleAgainstClosedForm(t *testing.T) {
 	const layers, perLayer, keep, fresh = 12, 2048, 200, 60
@@ -54,13 +53,21 @@ func TestTokenScheduleAgainstClosedForm(t *testing.T) {
 	}
 	src := steady(layers, perLayer, keep, fresh, 6)
 	head := src.Header()
-	closed := reproduce.Pipeline{
-		Layers: layers, Attention: head.Shape.AttentionBytes(), MLP: units.Bytes(perLayer) *
-			head.UnitBytes, Rows: keep * head.UnitBytes,
-		Head: head.Shape.HeadBytes(), New: func(int) units.Bytes { return fresh * head.UnitBytes },
-		Compute: devicemodels.Term{Rate: rate}, Reads: reads,
+	// One token in closed form. The reads of the whole token are submitted at once and run while
+	// the prefix computes:
+	//
+	//	layer 0 ─▶ layers 1 … d−1 ──┐
+	//	           reads ───────────┴─▶ layers d … N−1 ─▶ head
+	closed := func(d int) (io, prefix, total units.Nanos) {
+		attention, mlp := head.Shape.AttentionBytes(), units.Bytes(perLayer)*head.UnitBytes
+		sparse := units.Bytes(layers - d)
+		io = reads.Time(sparse * fresh * head.UnitBytes)
+		prefix = rate.Time(units.Bytes(d-1) * (attention + mlp))
+		rest := rate.Time(attention + mlp + head.Shape.HeadBytes() + sparse*(attention+
+			keep*head.UnitBytes))
+		return io, prefix, rest + max(io, prefix)
 	}
-	bound, previous := map[reproduce.Regime]int{}, units.Forever
+	bound, previous := map[string]int{}, units.Forever
 	for d := 1; d <= layers; d++ {
 		run, err := sim.Run(t.Context(), src, sim.Config{
 			Engine: "pread", Parallel: 16, Device: device, Layout: layout.Options{Coalesce: true},
@@ -70,7 +77,11 @@ func TestTokenScheduleAgainstClosedForm(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := closed.Token(d, units.Bytes(math.MaxInt64/4))
+		io, prefix, want := closed(d)
+		regime := "reads"
+		if prefix >= io {
+			regime = "compute"
+		}
 		// The last token: the first starts cold.
 		var begin, end, waited units.Nanos = units.Forever, 0, 0
 		for _, r := range run.Rows {
@@ -82,27 +93,24 @@ func TestTokenScheduleAgainstClosedForm(t *testing.T) {
 			}
 		}
 		got := end - begin
-		t.Logf("%d dense layers: %v, closed form %v (%+.4f %%), bound by %s", d, got, want.Total,
-			100*(float64(got)/float64(want.Total)-1), want.Regime())
-		if math.Abs(float64(got)/float64(want.Total)-1) > 0.001 {
-			t.Errorf("%d dense layers: %v, closed form %v", d, got, want.Total)
+		t.Logf("%d dense layers: %v, closed form %v (%+.4f %%), bound by %s", d, got, want,
+			100*(float64(got)/float64(want)-1), regime)
+		if math.Abs(float64(got)/float64(want)-1) > 0.001 {
+			t.Errorf("%d dense layers: %v, closed form %v", d, got, want)
 		}
-		if exposed := max(want.IO-want.Prefix, 0); math.Abs(float64(waited-exposed)) > 0.01*float64(
-			want.Total) {
+		if exposed := max(io-prefix, 0); math.Abs(float64(waited-exposed)) > 0.01*float64(want) {
 			t.Errorf("%d dense layers: waits %v, closed form %v", d, waited, exposed)
 		}
-		regime := want.Regime()
-		if regime == reproduce.ReadBound && got >= previous || bound[reproduce.ComputeBound] > 0 &&
-			got <= previous {
+		if regime == "reads" && got >= previous || bound["compute"] > 0 && got <= previous {
 			t.Errorf("%d dense layers, bound by %s: %v, with one less %v", d, regime, got, previous)
 		}
 		previous = got
-		if bound[regime]++; (waited > 0) != (regime == reproduce.ReadBound) {
+		if bound[regime]++; (waited > 0) != (regime == "reads") {
 			t.Errorf("%d dense layers: waits %v where the closed form is bound by %s", d, waited,
 				regime)
 		}
 	}
-	if bound[reproduce.ReadBound] < 3 || bound[reproduce.ComputeBound] < 2 {
+	if bound["reads"] < 3 || bound["compute"] < 2 {
 		t.Errorf("regimes %v: the sweep does not show both", bound)
 	}
 }

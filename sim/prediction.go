@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/windrow-sim/windrow/devicemodels"
 	"github.com/windrow-sim/windrow/internal/units"
@@ -121,11 +122,30 @@ func (cfg *Config) judgeHost(host *Host, p *traces.Prediction, s *Summary) (warn
 	if fit != nil {
 		p.HostPercent = fit.HostPct
 	}
+	warnings = cfg.judgePrecision(host, p)
 	if p.HostPercent == nil && p.Basis != traces.Bound {
 		p.Notes = append(p.Notes, "The interval leaves out the host: how well its times are "+
 			"known is not stated.")
 	}
-	return host.compute.Warnings()
+	return append(warnings, host.compute.Warnings()...)
+}
+
+// judgePrecision marks a prediction whose weights have another precision than the rates of the
+// host.
+func (cfg *Config) judgePrecision(host *Host, p *traces.Prediction) []string {
+	if p.Basis == traces.Bound || host.compute.Dense.Basis != devicemodels.Scaled &&
+		host.compute.Rows.Basis != devicemodels.Scaled {
+		return nil
+	}
+	p.Basis = traces.Extrapolated
+	if p.HostPercent != nil {
+		percent := *p.HostPercent * beyond
+		p.HostPercent = &percent
+		p.Notes = append(p.Notes, fmt.Sprintf("The interval of the host is taken %d times as "+
+			"wide for weights of another precision than its rates.", beyond))
+	}
+	return []string{fmt.Sprintf("extrapolated: the weights are %s, the rates of the host are of %s",
+		strings.ToLower(cmp.Or(host.head.DType, "f16")), cmp.Or(cfg.Device.Host.Precision, "f16"))}
 }
 
 // judgeGPU lists the terms that the times of a GPU rest on, and notes how the host drives it.

@@ -171,7 +171,7 @@ var allowed = map[string][]string{
 		"traces"},
 
 	"sim/reproduce": {"internal/document", "internal/units", "internal/ioengine",
-		"internal/decisions/layout",
+		"internal/decisions/layout", "internal/decisions/schedule",
 		"devicemodels",
 		"devicemodels/flash", "sim", "sim/speculative", "traces", "traces/shapes", "traces/synth",
 		"internal/decisions/policy"},
@@ -229,7 +229,7 @@ var homes = map[string][]string{
 	"gorgonia.org/cu":            {"kernels/cuda"},
 	"github.com/urfave/cli/v2":   {"cmd/windrow/cli"},
 	"go.yaml.in/yaml/v3":         {"devicemodels", "sim/sweep"},
-	"gonum.org/v1/gonum":         {"devicemodels", "replay", "traces"},
+	"gonum.org/v1/gonum":         {"devicemodels", "replay", "traces", "sim/reproduce"},
 	"golang.org/x/sys": {"engine/flashio", "internal/guard", "internal/output", "kernels/cpu",
 		"traces", "replay",
 		"cmd/windrow/cli"},

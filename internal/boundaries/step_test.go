@@ -23,6 +23,8 @@ var readsFlash = map[string][]string{
 	// A table of times is made of batches, and audited by them.
 	"sim/sweep/table.go": {"Batch", "NewStation"},
 	"sim/sweep/audit.go": {"Batch", "NewStation"},
+	// The rates of a drive alone, which has no layers.
+	"sim/reproduce/flash.go": {"Batch", "NewStation"},
 }
 
 // TestOneStep fails if a file of the product outside readsFlash calls the flash. The packages of

@@ -1,41 +1,32 @@
-// Package reproduce computes the tables of the two papers with the models of this program, and puts
-// the published numbers beside the computed ones.
+// Package reproduce runs the published settings of the two papers with the simulator and the
+// presets that ship, and puts the published numbers beside the results.
 //
 // A row is one published number. It has the source and the quality of the number (published.csv, a
-// copy), the inputs of our number, the error, and a status:
+// copy), the inputs of our number, the error, a tolerance with its reason, and a kind:
 //
-//	calibrated  the published number fixes a parameter of a machine or a workload, so that
-//	            agreement proves nothing
-//	predicted   computed without the published number of the row
-//	miss        predicted, outside its tolerance, and known to be; the reason names the
-//	            explanations that were tried
+//	simulated       a run of sim.Run (or sim/speculative) with a preset: a prediction
+//	arithmetic      follows from shapes or from the synthetic trace, without a run
+//	calibrated      fixes a number of a preset or of a trace, so that agreement proves nothing
+//	identity        repeats another row, or adds up others
+//	not reproduced  there is no number of ours; the reason says why
 //
-// A calibrated parameter is named in the row that fixes it, and in the inputs of every row that
-// uses it.
+// A row outside its tolerance has a reason too: the explanations that were tried (misses.go).
 //
-// # Sources of our numbers
+// # Calibration
 //
-// Reads are those that sim.Run sends through the flash station on a synthetic trace (traces/synth).
-// Compute and copies are terms of devicemodels.Host.At. Three machines are calibrated, each by as
-// few numbers as possible:
-//
-//   - M1 Max, flash: the 8 KiB and 16 KiB rates and the sequential rate of Table 2. All other reads
-//     of that machine are predicted.
-//   - M1 Max, CPU: the compute time of OPT-6.7B's naive row (a dense rate) and the memory time of
-//     its "all" row (a copy rate). The compute of an "all" row is then all resident weights and all
-//     cached rows at the dense rate of the model's own naive row. The paper multiplies with
-//     matrix[:num_rows], not with the active rows alone (section 3.3, Figure 6).
-//   - RTX 4090 and Metal: see machines.go. Jetson: see neuro.go.
+// No time and no rate stands in this package. They are those of the presets. Calibrate fits the
+// numbers of a preset that no table states to named rows, by running the simulator on their
+// settings. The presets hold the results and name the rows (devicemodels.Calibration).
 //
 // # Reading guide
 //
-// Start with Run and Row (reproduce.go). Then read machines.go (calibrations), workload.go (one
-// simulated trace), table2.go and table3.go. Two models are small ones of their own: speculative.go
-// (speculative decoding), and pipeline.go with paging.go (NeuroPrefetcher, and paging by the
-// operating system). misses.go lists the known misses. document.go describes the rows for a reader.
+// Start with Run and Row (reproduce.go). Then read scenario.go (one published setting as a run),
+// table2.go, table3.go, speculative.go, shares.go, figures.go and neuro.go (the rows), flash.go
+// (the rates of drives alone), calibrate.go, and misses.go. document.go describes the rows for a
+// reader.
 //
 // # Invariants
 //
-// No predicted row depends on its own published number. Every published number is a copy. The known
-// misses are still misses.
+// No simulated row depends on its own published number. Every published number is a copy. The known
+// misses are still misses. A wrong number in a preset puts a row outside its tolerance.
 package reproduce

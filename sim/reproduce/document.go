@@ -20,13 +20,11 @@ func (r Row) MarshalJSON() ([]byte, error) {
 // Document describes the rows grouped by table, each table with its calibrations and misses.
 func (r *Result) Document() *document.Document {
 	d := &document.Document{Name: "reproduce", Title: "windrow reproduce", Result: r,
-		Headline: fmt.Sprintf("%d rows: %d calibrated, %d predicted, %d known misses, %d others "+
-			"outside their tolerance", len(r.Rows), r.Count(Calibrated), r.Count(Predicted),
-			r.Count(Miss), len(r.Outside()))}
+		Headline: r.headline()}
 	for _, t := range r.Tables {
 		table := document.NewTable(document.Text("what"), document.Number("paper", ""),
 			document.Number("ours", ""), document.Number("error", "%"),
-			document.Number("tolerance", "%"), document.Text("quality"), document.Text("status"))
+			document.Number("tolerance", "%"), document.Text("quality"), document.Text("kind"))
 		var below []string
 		for i := range r.Rows {
 			if row := &r.Rows[i]; row.Table == t.Name {
@@ -41,14 +39,31 @@ func (r *Result) Document() *document.Document {
 	return d
 }
 
+// headline counts the rows. Only simulated ones are predictions.
+func (r *Result) headline() string {
+	simulated, within := r.Count(Simulated)
+	var others []string
+	for _, k := range []Kind{Arithmetic, Calibrated, Identity, NotReproduced} {
+		n, _ := r.Count(k)
+		others = append(others, fmt.Sprintf("%d %s", n, k))
+	}
+	return fmt.Sprintf("%d of %d simulated rows are within their tolerance, %d of all rows are "+
+		"outside without a known reason; besides, %s", within, simulated, len(r.Outside()),
+		strings.Join(others, ", "))
+}
+
 // cells are the columns of a row.
 func (r *Row) cells() []string {
 	unit := ""
 	if r.Published.Unit != "" {
 		unit = " (" + r.Published.Unit + ")"
 	}
+	if r.Kind == NotReproduced {
+		return []string{r.What + unit, r.Published.String(), "", "", "", r.Published.Quality,
+			string(r.Kind)}
+	}
 	return []string{r.What + unit, r.Published.String(), number(r.Ours), fmt.Sprintf("%+.1f",
-		r.ErrorPercent), number(r.TolerancePercent), r.Published.Quality, string(r.Status)}
+		r.ErrorPercent), number(r.TolerancePercent), r.Published.Quality, string(r.Kind)}
 }
 
 // remarks are what is said of a row below its table.
@@ -60,7 +75,11 @@ func (r *Row) remarks(inputs bool) []string {
 		}
 	}
 	add("fixes ", r.Fixes)
-	add("miss. ", r.Reason)
+	kind := "miss. "
+	if r.Kind == NotReproduced {
+		kind = "not reproduced. "
+	}
+	add(kind, r.Reason)
 	add("", r.Note)
 	if inputs {
 		for _, in := range r.Inputs {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/windrow-sim/windrow/internal/ioengine"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/traces"
 	"github.com/windrow-sim/windrow/traces/shapes"
@@ -12,7 +11,7 @@ import (
 )
 
 // readOff is the tolerance of numbers read off a figure.
-const readOff = 20
+var readOff = tolerance{20, "read off a figure"}
 
 // figures adds the shapes of Figures 4a, 7, 8 and 12.
 func (s *study) figures() error {
@@ -24,23 +23,42 @@ func (s *study) figures() error {
 	return nil
 }
 
-// figure4a adds the aggregated use of Falcon-7B, true masks.
+// figure4a adds the aggregated use of Falcon-7B, true masks: the rows that a window of k−1 tokens
+// keeps are those of k tokens, and what it loads is the next step.
 func (s *study) figure4a() error {
-	e, err := s.expect("Falcon-7B", 0)
+	falcon, err := s.model("falcon")
 	if err != nil {
 		return err
 	}
-	trace := other("trace", "synth falcon-7b, closed form",
-		"5 % active (section 3.1); temporal statistics fitted to OPT-6.7B; its Δ(29)/Δ(4) of "+
-			"predicted masks was taken from this figure")
-	at := func(k int) float64 { return 100 * e.ActiveSAgg[k] }
-	s.predict("figure4a/s1", "Falcon-7B, layer 10: s_agg(1)", at(1), readOff, trace)
-	s.predict("figure4a/s5", "Falcon-7B, layer 10: s_agg(5)", at(5), readOff, trace)
-	s.predict("figure4a/s30", "Falcon-7B, layer 10: s_agg(30)", at(30), readOff, trace)
-	s.predict("figure4a/delta5", "Falcon-7B, layer 10: s_agg(5) − s_agg(4)", at(5)-at(4), readOff,
-		trace)
-	s.predict("figure4a/delta30", "Falcon-7B, layer 10: s_agg(30) − s_agg(29)", at(30)-at(29),
-		readOff, trace)
+	at := func(k int) (kept, loaded float64, inputs []Input, err error) {
+		c := scenario{model: falcon.name, dtype: "f32", device: m1CPU, truth: true,
+			policy: window(float64(k - 1))}
+		m, err := s.simulate(c)
+		if err != nil {
+			return 0, 0, nil, err
+		}
+		return m.share(m.resident), m.share(m.read), s.inputs(c), nil
+	}
+	for _, r := range []struct {
+		id, what string
+		k        int
+		step     bool
+	}{
+		{"s1", "s_agg(1)", 1, false}, {"s5", "s_agg(5)", 5, false},
+		{"s30", "s_agg(30)", 30, false}, {"delta5", "s_agg(5) − s_agg(4)", 5, true},
+		{"delta30", "s_agg(30) − s_agg(29)", 30, true},
+	} {
+		kept, loaded, inputs, err := at(r.k)
+		if err != nil {
+			return err
+		}
+		ours := kept
+		if r.step {
+			ours = loaded
+		}
+		s.row(Simulated, "figure4a/"+r.id, "Falcon-7B, mean over layers: "+r.what, ours, readOff,
+			inputs)
+	}
 	return nil
 }
 
@@ -50,56 +68,60 @@ func (s *study) figure7() error {
 	if err != nil {
 		return err
 	}
+	windows := []float64{0, 1, 2, 4, 8, 16, 32}
+	var io []float64
+	c := s.gpuAll(opt)
+	for _, w := range windows {
+		c.policy = window(w)
+		m, err := s.simulate(c)
+		if err != nil {
+			return err
+		}
+		io = append(io, m.io.Seconds())
+	}
+	steps, falls := len(windows)-1, 0
+	for i := range steps {
+		if io[i+1] < io[i] {
+			falls++
+		}
+	}
+	inputs := s.inputs(s.gpuAll(opt))
+	least, most := s.pub("figure7/35/load"), s.pub("figure7/80/load")
+	// The published end points fall: a longer window always reads less.
+	s.against(Simulated, "figure7/monotone", derived("figure7/monotone", 100, 100, "%", least,
+		most), fmt.Sprintf("windows from 0 to %g with which I/O falls", windows[steps]),
+		100*float64(falls)/float64(steps), tolerance{0, "a shape"}, inputs)
+	s.against(Simulated, "figure7/ratio", derived("figure7/ratio", most.Mid()/least.Mid(),
+		most.Mid()/least.Mid(), "x", least, most), fmt.Sprintf("I/O with a window of %g over I/O "+
+		"without: 80 %% and 35 %% of the model in the figure", windows[steps]), io[steps]/io[0],
+		readOff, inputs)
 	e, err := s.expect("OPT-6.7B", 0)
 	if err != nil {
 		return err
 	}
-	linux := s.machines.devices[rtx]
-	rate := linux.Flash.Throughput(ioengine.Pread, linux.Host.Cores, bundleBytes, threads)
-	io := func(window int) units.Nanos {
-		return rate.Time(sized(part(opt.ffn, e.PredictedSAgg[window+1]-e.PredictedSAgg[window]), 2))
-	}
-	longest := synth.MaxWindow - 1
-	falls := 0
-	for window := 1; window <= longest; window++ {
-		if io(window) < io(window-1) {
-			falls++
-		}
-	}
-	inputs := append(s.optTrace(), calibrated("flash.link_rate", linux.Flash.LinkRate.String(),
-		"flash/linux-16k"))
-	least, most := s.pub("figure7/35/load"), s.pub("figure7/80/load")
-	// The published end points fall: a window longer by a token always reads less.
-	always := derived("figure7/monotone", 100, 100, "%", least, most)
-	s.predictAgainst("figure7/monotone", always,
-		fmt.Sprintf("steps of the window from 0 to %d at which I/O falls", longest),
-		100*float64(falls)/float64(longest), 0, inputs...)
-	ratio := derived("figure7/ratio", most.Mid()/least.Mid(), most.Mid()/least.Mid(), "x", least,
-		most)
-	s.predictAgainst("figure7/ratio", ratio,
-		fmt.Sprintf("I/O with a window of %d over I/O without: 80 %% and 35 %% of the model in "+
-			"the figure", longest),
-		io(longest).Seconds()/io(0).Seconds(), readOff, inputs...)
 	floor := opt.percent(opt.embedding + opt.attention + opt.predictor + part(opt.ffn,
 		e.PredictedSAgg[1]))
-	s.predictAgainst("figure7/least", derived("figure7/least", 35, 35, "%", least),
-		"least DRAM that a token runs in", floor, readOff, inputs...)
+	s.against(Arithmetic, "figure7/least", derived("figure7/least", 35, 35, "%", least),
+		"least DRAM that a token runs in", floor, readOff, inputs)
 	return nil
 }
 
 // figure8 adds I/O over a long generation.
 func (s *study) figure8() error {
-	run, err := s.simulate(s.optCPU())
+	opt, err := s.model("opt")
 	if err != nil {
 		return err
 	}
-	inputs := append(s.optTrace(), s.machines.m1Reads...)
-	first := s.interval("figure8/first", "ms")
-	late := s.interval("figure8/late", "ms")
-	s.predictAgainst("figure8/first", first, "OPT-6.7B, M1 Max CPU: I/O of the first token",
-		run.byToken[0].Millis(), readOff, inputs...)
-	s.predictAgainst("figure8/late", late, "OPT-6.7B, M1 Max CPU: I/O after the window has filled",
-		run.io.Millis(), readOff, inputs...)
+	c := s.all(opt)
+	run, err := s.simulate(c)
+	if err != nil {
+		return err
+	}
+	inputs := s.inputs(c)
+	s.against(Simulated, "figure8/first", s.interval("figure8/first", "ms"), "OPT-6.7B, M1 Max "+
+		"CPU: I/O of the first token", run.byToken[0].Millis(), readOff, inputs)
+	s.against(Simulated, "figure8/late", s.interval("figure8/late", "ms"), "OPT-6.7B, M1 Max CPU: "+
+		"I/O after the window has filled", run.io.Millis(), readOff, inputs)
 	mean := func(list []units.Nanos) float64 {
 		sum := units.Nanos(0)
 		for _, v := range list {
@@ -107,10 +129,10 @@ func (s *study) figure8() error {
 		}
 		return sum.Seconds() / float64(len(list))
 	}
-	half := len(run.byToken) / 2
-	flat := derived("figure8/flat", 1, 1, "x", s.pub("figure8/late/low"))
-	s.predictAgainst("figure8/flat", flat, "I/O of the later half over the earlier, window full",
-		mean(run.byToken[half:])/mean(run.byToken[s.optWindow()+1:half]), 10, inputs...)
+	half, full := len(run.byToken)/2, int(s.val("window/opt/k"))+1
+	s.against(Simulated, "figure8/flat", derived("figure8/flat", 1, 1, "x",
+		s.pub("figure8/late/low")), "I/O of the later half over the earlier, window full",
+		mean(run.byToken[half:])/mean(run.byToken[full:half]), totalTolerance, inputs)
 	return nil
 }
 
@@ -134,19 +156,20 @@ func (s *study) figure12() error {
 		return err
 	}
 	friends := closest(trace, sampled, enough)
+	read := tolerance{5, "a caption's two digits"}
 	inputs := []Input{other("trace", fmt.Sprintf("synth opt-6.7b, one layer of middle depth, %d "+
 		"tokens, predicted masks", tokens), "units are independent given their popularity "+
 		"(traces/synth)")}
 	first := s.pub("figure12/1")
 	first.High = 100 // "at least"
-	s.predictAgainst("figure12/1", first, "co-activation with the closest friend, least of the "+
-		"units", friends[0].least, 5, inputs...)
-	s.predict("figure12/4", "co-activation with the 4th closest friend, mean", friends[3].mean, 5,
-		inputs...)
-	s.predict("figure12/8", "co-activation with the 8th closest friend, mean", friends[7].mean, 5,
-		inputs...)
-	s.predict("figure12/run", "contiguous run of active units, mean, true masks", meanRun(trace), 5,
-		inputs...)
+	s.against(Arithmetic, "figure12/1", first, "co-activation with the closest friend, least of "+
+		"the units", friends[0].least, read, inputs)
+	s.row(Arithmetic, "figure12/4", "co-activation with the 4th closest friend, mean",
+		friends[3].mean, read, inputs)
+	s.row(Arithmetic, "figure12/8", "co-activation with the 8th closest friend, mean",
+		friends[7].mean, read, inputs)
+	s.row(Arithmetic, "figure12/run", "contiguous run of active units, mean, true masks",
+		meanRun(trace), read, inputs)
 	return nil
 }
 

@@ -8,21 +8,25 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/windrow-sim/windrow/devicemodels"
 	"github.com/windrow-sim/windrow/internal/units"
+	"github.com/windrow-sim/windrow/sim/speculative"
 	"github.com/windrow-sim/windrow/traces"
 )
 
 // ErrTable marks an unknown name of a table.
 var ErrTable = errors.New("reproduce: no such table")
 
-// Status is the status of a row.
-type Status string
+// Kind says what our number of a row is.
+type Kind string
 
-// The statuses; see the package documentation.
+// The kinds; see the package documentation.
 const (
-	Calibrated Status = "calibrated"
-	Predicted  Status = "predicted"
-	Miss       Status = "miss"
+	Simulated     Kind = "simulated"
+	Arithmetic    Kind = "arithmetic"
+	Calibrated    Kind = "calibrated"
+	Identity      Kind = "identity"
+	NotReproduced Kind = "not reproduced"
 )
 
 // Input is one of the values that our number is computed from.
@@ -41,22 +45,31 @@ type Row struct {
 	ID        string    `json:"id"`
 	Table     string    `json:"table"`
 	What      string    `json:"what"`
+	Kind      Kind      `json:"kind"`
 	Published Published `json:"published"`
-	Ours      float64   `json:"ours"` // in the unit of Published
+	// Ours is in the unit of Published; 0 for a row that is not reproduced.
+	Ours float64 `json:"ours"`
 	// ErrorPercent is (ours − published)/published. For an interval it is to the nearer end, and 0
 	// inside.
 	ErrorPercent     float64 `json:"error_percent"`
 	TolerancePercent float64 `json:"tolerance_percent"`
-	Status           Status  `json:"status"`
+	// Why justifies the tolerance.
+	Why string `json:"why,omitempty"`
 	// calibrated rows: the parameter that the number fixes
-	Fixes  string  `json:"fixes,omitempty"`
-	Reason string  `json:"reason,omitempty"` // of misses: the explanations that were tried
+	Fixes string `json:"fixes,omitempty"`
+	// Reason is what was tried to explain a known miss, or why a number is not reproduced.
+	Reason string  `json:"reason,omitempty"`
 	Inputs []Input `json:"inputs"`
 	Note   string  `json:"note,omitempty"`
 }
 
 // Within reports whether the row is inside its tolerance.
-func (r *Row) Within() bool { return math.Abs(r.ErrorPercent) <= r.TolerancePercent }
+func (r *Row) Within() bool {
+	return r.Kind != NotReproduced && math.Abs(r.ErrorPercent) <= r.TolerancePercent
+}
+
+// Known reports whether the row has a reason to be outside.
+func (r *Row) Known() bool { return r.Reason != "" }
 
 // Table names one group of rows.
 type Table struct {
@@ -114,23 +127,24 @@ type Result struct {
 	inputs bool // Options.Inputs
 }
 
-// Outside lists the rows that are outside their tolerance and not known misses.
+// Outside lists the rows that are outside their tolerance without a reason.
 func (r *Result) Outside() []Row {
 	return slices.DeleteFunc(slices.Clone(r.Rows), func(row Row) bool {
-		return row.Status == Miss ||
-			row.Within()
+		return row.Known() || row.Within()
 	})
 }
 
-// Count is the number of rows of a status.
-func (r *Result) Count(s Status) int {
-	n := 0
+// Count is the number of rows of a kind, and how many of them are within their tolerance.
+func (r *Result) Count(k Kind) (rows, within int) {
 	for i := range r.Rows {
-		if r.Rows[i].Status == s {
-			n++
+		if r.Rows[i].Kind == k {
+			rows++
+			if r.Rows[i].Within() {
+				within++
+			}
 		}
 	}
-	return n
+	return rows, within
 }
 
 // Run computes the tables. The same options give the same result. The error for an unknown table is
@@ -144,11 +158,7 @@ func Run(ctx context.Context, opt Options) (*Result, error) {
 }
 
 func run(ctx context.Context, opt Options, published map[string]Published) (*Result, error) {
-	s, err := newStudy(ctx, opt.Seed, published)
-	if err != nil {
-		return nil, err
-	}
-	return s.run(opt)
+	return newStudy(ctx, opt.Seed, published).run(opt)
 }
 
 // run makes the rows of the tables of opt.
@@ -193,21 +203,23 @@ type study struct {
 	rows      []Row
 	err       error // the first unknown id
 
-	machines  *machines
-	workloads map[workload]*measured
-	traces    map[traceKey]*traces.Memory
+	devices  map[string]*devicemodels.Device
+	measured map[scenario]*measured
+	drafted  *speculative.Result
+	traces   map[traceKey]*traces.Memory
 }
 
-func newStudy(ctx context.Context, seed uint64, published map[string]Published) (*study, error) {
-	s := &study{ctx: ctx, published: published, used: map[string]bool{}, misses: knownMisses(),
-		seed:      seed,
-		workloads: map[workload]*measured{}, traces: map[traceKey]*traces.Memory{}}
-	m, err := s.calibrateMachines()
-	if err != nil {
-		return nil, err
+func newStudy(ctx context.Context, seed uint64, published map[string]Published) *study {
+	return &study{ctx: ctx, published: published, used: map[string]bool{}, misses: knownMisses(),
+		seed: seed, devices: map[string]*devicemodels.Device{},
+		measured: map[scenario]*measured{}, traces: map[traceKey]*traces.Memory{}}
+}
+
+// fail keeps the first error of a row.
+func (s *study) fail(err error) {
+	if s.err == nil {
+		s.err = err
 	}
-	s.machines = m
-	return s, s.err
 }
 
 // pub returns a published number. An unknown id is an error of the whole run.
@@ -226,9 +238,6 @@ func (s *study) val(id string) float64 { return s.pub(id).Mid() }
 // ms is a published time.
 func (s *study) ms(id string) units.Nanos { return units.FromSeconds(s.val(id) / 1e3) }
 
-// rate is a published rate in GB/s.
-func (s *study) rate(id string) units.Rate { return units.Rate(s.val(id) * 1e9) }
-
 // given is a published number as an input.
 func (s *study) given(name, id string) Input {
 	p := s.pub(id)
@@ -243,33 +252,41 @@ func calibrated(name, value, id string) Input {
 // other is an input with its source in words.
 func other(name, value, from string) Input { return Input{Name: name, Value: value, From: from} }
 
-// predict adds a row for the published number id. It marks known misses.
-func (s *study) predict(id, what string, ours, tolerance float64, inputs ...Input) *Row {
-	return s.predictAgainst(id, s.pub(id), what, ours, tolerance, inputs...)
+// tolerance of a row, in percent, with its justification.
+type tolerance struct {
+	percent float64
+	why     string
 }
 
-// predictAgainst adds a row whose published number is derived from others, or a second row for the
-// same number.
-func (s *study) predictAgainst(id string, p Published, what string, ours, tolerance float64,
-	inputs ...Input) *Row {
-	row := Row{ID: id, Table: s.table, What: what, Published: p, Ours: ours,
-		TolerancePercent: tolerance, Status: Predicted, Inputs: inputs}
-	if reason, known := s.misses[id]; known {
-		row.Status, row.Reason = Miss, reason
-	}
-	return s.add(row)
+// row adds a row for the published number id. It marks known misses.
+func (s *study) row(kind Kind, id, what string, ours float64, t tolerance, inputs []Input) *Row {
+	return s.against(kind, id, s.pub(id), what, ours, t, inputs)
+}
+
+// against adds a row whose published number is derived from others.
+func (s *study) against(kind Kind, id string, p Published, what string, ours float64, t tolerance,
+	inputs []Input) *Row {
+	return s.add(Row{ID: id, Kind: kind, What: what, Published: p, Ours: ours,
+		TolerancePercent: t.percent, Why: t.why, Inputs: inputs, Reason: s.misses[id]})
 }
 
 // calibrate adds a row whose published number fixes a parameter. Its tolerance is that of a rounded
 // number: Table 3 rounds the numbers of Table 5.
-func (s *study) calibrate(id, what string, ours float64, fixes string, inputs ...Input) *Row {
-	const printed = 2
-	return s.add(Row{ID: id, Table: s.table, What: what, Published: s.pub(id), Ours: ours,
-		TolerancePercent: printed, Status: Calibrated, Fixes: fixes, Inputs: inputs})
+func (s *study) calibrate(id, what string, ours float64, fixes string) *Row {
+	return s.add(Row{ID: id, Kind: Calibrated, What: what, Published: s.pub(id), Ours: ours,
+		TolerancePercent: 2, Why: "the number fixes the parameter; it is rounded", Fixes: fixes})
+}
+
+// without adds a row that is not reproduced.
+func (s *study) without(id, what, reason string) {
+	s.add(Row{ID: id, Kind: NotReproduced, What: what, Published: s.pub(id), Reason: reason})
 }
 
 func (s *study) add(row Row) *Row {
-	row.ErrorPercent = row.Published.errorPercent(row.Ours)
+	row.Table = s.table
+	if row.Kind != NotReproduced {
+		row.ErrorPercent = row.Published.errorPercent(row.Ours)
+	}
 	if row.Inputs == nil {
 		row.Inputs = []Input{}
 	}

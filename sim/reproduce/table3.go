@@ -2,80 +2,52 @@ package reproduce
 
 import (
 	"fmt"
+	"math"
 
-	"github.com/windrow-sim/windrow/devicemodels"
-	"github.com/windrow-sim/windrow/internal/ioengine"
-	"github.com/windrow-sim/windrow/internal/units"
+	"github.com/windrow-sim/windrow/internal/decisions/schedule"
 )
 
-// tolerances of Tables 3 and 5, in percent.
-const (
-	baselineTolerance = 5  // naive and hybrid: theoretical reads, and one rate of compute
-	allTolerance      = 10 // the method
+// Tolerances of Tables 3 and 5.
+var (
+	partTolerance = tolerance{15, "the standard deviations of Table 5 are 17 % of I/O and " +
+		"memory of OPT-6.7B"}
+	totalTolerance = tolerance{10, "the standard deviation of Table 5 is 6 % of OPT-6.7B's " +
+		"total"}
+	baselineTolerance = tolerance{5, "theoretical in the paper too (section 4.1)"}
+	sumTolerance      = tolerance{10, "a sum of rows above"}
 )
 
-// times are the four columns of a row of Table 3, with their inputs.
-type times struct {
-	io, memory, compute             units.Nanos
-	ioFrom, memoryFrom, computeFrom []Input
+// naive is a run with all weights in memory, for the compute of the baselines.
+func naive(m *model, dtype, device string) scenario {
+	return scenario{model: m.name, dtype: dtype, active: activeShare(m), device: device,
+		policy: "none", schedule: schedule.LookAhead, dense: m.shape.Layers}
 }
 
-func (t *times) total() units.Nanos { return t.io + t.memory + t.compute }
-
-// columns adds the rows of the four columns. fixes names the parameters that columns calibrate. A
-// total with a calibrated part is predicted in its other parts, and says how much that is.
-func (s *study) columns(id, what string, t *times, fixes map[string]string) {
-	for _, c := range []struct {
-		name   string
-		time   units.Nanos
-		inputs []Input
-	}{{"io", t.io, t.ioFrom}, {"mem", t.memory, t.memoryFrom}, {"compute", t.compute,
-		t.computeFrom}} {
-		names := map[string]string{"io": "I/O", "mem": "memory", "compute": "compute"}
-		label := what + ": " + names[c.name]
-		if fix := fixes[c.name]; fix != "" {
-			s.calibrate(id+"/"+c.name, label, c.time.Millis(), fix, c.inputs...)
-			continue
-		}
-		s.predict(id+"/"+c.name, label, c.time.Millis(), allTolerance, c.inputs...)
+// activeShare is the active share of the models of which none is published. It is chosen so that
+// the I/O of their rows of Table 5 comes out.
+func activeShare(m *model) float64 {
+	switch m.key {
+	case "persimmon":
+		return 0.0645
+	case "phi":
+		return 0.1435
 	}
-	parts := append(append(append([]Input{}, t.ioFrom...), t.memoryFrom...), t.computeFrom...)
-	if len(fixes) == 3 {
-		s.calibrate(id+"/total", what+": total", t.total().Millis(),
-			"nothing new: the sum of three calibrated parts", parts...)
-		return
-	}
-	row := s.predict(id+"/total", what+": total", t.total().Millis(), allTolerance, parts...)
-	for _, c := range []struct {
-		name string
-		time units.Nanos
-	}{{"io", t.io}, {"mem", t.memory}, {"compute", t.compute}} {
-		if fixes[c.name] != "" {
-			row.Note = fmt.Sprintf("%s of %s ms are calibrated on this run",
-				number(c.time.Millis()), number(t.total().Millis()))
-		}
-	}
+	return 0
 }
 
-// denseRate is the rate of compute of a model's naive row: the bytes of all weights that a token
-// multiplies with, divided by its time.
-func (s *study) denseRate(m *model, backend string, dtype int) (units.Rate, Input) {
-	id := fmt.Sprintf("table3/%s/%s/naive/compute", m.key, backend)
-	rate := sized(m.moved(), dtype).Over(s.ms(id))
-	return rate, calibrated("host.dense_rate", rate.String(), id)
-}
-
-// compute is the time of an "all" row in a machine without other costs: resident weights and the
-// cached rows, at the dense rate.
-func (s *study) compute(m *model, backend string, dtype int, cached units.Bytes,
-	cachedFrom string) (units.Nanos, []Input) {
-	rate, from := s.denseRate(m, backend, dtype)
-	term := dense(rate, map[int]string{2: "f16", 4: "f32"}[dtype])
-	resident := sized(m.dense(), dtype)
-	return term.Time(resident+cached, 1), []Input{from,
-		other("resident weights", resident.String(), "shape and predictor ranks: attention, "+
-			"output head, predictors"),
-		other("cached rows", cached.String(), cachedFrom)}
+// all is the run of the whole method on the M1 Max's CPU.
+func (s *study) all(m *model) scenario {
+	c := scenario{model: m.name, dtype: "f32", active: activeShare(m), device: m1CPU,
+		policy: s.optWindow(), rank: m.meanRank()}
+	switch m.key {
+	case "falcon", "llama": // "of n tokens" includes the current one
+		c.policy = window(s.val("window/"+m.key+"/k") - 1)
+	case "persimmon", "phi":
+		// Memory decides how long their windows are (appendices C.3 and C.4). With one token they
+		// load as much as the I/O says and keep no more than the limit allows.
+		c.policy = window(1)
+	}
+	return c
 }
 
 func (s *study) table3() error {
@@ -84,12 +56,12 @@ func (s *study) table3() error {
 		if err != nil {
 			return err
 		}
-		s.baselines(m)
-		t, err := s.allCPU(m, "table3/"+m.key+"/cpu/all")
-		if err != nil {
+		if err := s.baselines(m); err != nil {
 			return err
 		}
-		s.columns("table3/"+m.key+"/cpu/all", m.name+", M1 Max CPU, all", t, cpuFixes(m.key))
+		if err := s.allRows(m, "table3/"+m.key+"/cpu/all"); err != nil {
+			return err
+		}
 	}
 	if err := s.metal(); err != nil {
 		return err
@@ -106,12 +78,9 @@ func (s *study) table5() error {
 		if err != nil {
 			return err
 		}
-		id := "table5/" + key + "/cpu/all"
-		t, err := s.allCPU(m, id)
-		if err != nil {
+		if err := s.allRows(m, "table5/"+key+"/cpu/all"); err != nil {
 			return err
 		}
-		s.columns(id, m.name+", M1 Max CPU, all", t, cpuFixes(key))
 	}
 	if err := s.gpu("table5/opt/gpu"); err != nil {
 		return err
@@ -119,32 +88,26 @@ func (s *study) table5() error {
 	return s.speculative("table5/opt/gpu")
 }
 
-// cpuFixes are the parameters that the "all" rows of the CPU fix.
-func cpuFixes(key string) map[string]string {
-	switch key {
-	case "opt":
-		return map[string]string{"mem": "host.copy_rate of the M1 Max CPU (from Table 5)"}
-	case "persimmon", "phi":
-		return map[string]string{"io": "the volume per token of this run, which is not published"}
-	}
-	return nil
+// repeats reports whether a row of Table 3 is of the run of Table 5, rounded. Persimmon-8B's are
+// two runs (I19).
+func (s *study) repeats(id string) bool {
+	_, five := s.published["table5"+id[len("table3"):]]
+	a, b := s.published[id], s.published["table5"+id[len("table3"):]]
+	return five && math.Abs(a.Mid()/b.Mid()-1) < 0.02
 }
 
 // baselines adds the naive and the hybrid row of a model on the CPU. All weights that are not
-// resident are read at the sequential rate.
-func (s *study) baselines(m *model) {
-	seq := sequential(s.machines.devices[m1CPU])
-	opt, err := modelOf("opt", "OPT-6.7B")
+// resident are read at the sequential rate, in the paper and here.
+func (s *study) baselines(m *model) error {
+	c := naive(m, "f32", m1CPU)
+	run, err := s.simulate(c)
 	if err != nil {
-		s.err = err
-		return
+		return err
 	}
-	optRate, optFrom := s.denseRate(opt, "cpu", 4)
+	inputs := s.inputs(c)
 	// as 16-bit weights, though the run is in 32 bits: inconsistency I12
-	whole := sized(m.moved(), 2)
-	size := other("weights read", whole.String(), "shape, 2 B each (I12), without an input "+
-		"embedding of its own (I22)")
-	compute := dense(optRate, "f32").Time(sized(m.moved(), 4), 1)
+	whole := gb(sized(m.moved(), 2))
+	compute := run.compute.Millis()
 	for _, method := range []struct {
 		name  string
 		share float64
@@ -154,20 +117,23 @@ func (s *study) baselines(m *model) {
 			continue
 		}
 		what := m.name + ", M1 Max CPU, " + method.name
-		io := seq.Time(units.Bytes(method.share * float64(whole)))
-		share := other("share read", number(100*method.share)+" %", "what DRAM does not hold")
-		s.predict(id+"/io", what+": I/O", io.Millis(), baselineTolerance, size, share,
-			s.machines.m1Reads[0])
-		if m.key == "opt" {
-			s.calibrate(id+"/compute", what+": compute", compute.Millis(),
-				"host.dense_rate of the M1 Max CPU for OPT-6.7B")
-		} else {
-			s.predict(id+"/compute", what+": compute", compute.Millis(), allTolerance, optFrom,
-				other("weights", sized(m.moved(), 4).String(), "shape, 4 B each"))
+		read := []Input{other("weights read", number(method.share*whole)+" GB", "shape, 2 B each "+
+			"(I12), without an input embedding of its own (I22)"),
+			calibrated("flash.link_rate", "of the preset m1-max", "table2/naive/throughput")}
+		io := 1e3 * method.share * whole / s.sequential(m1CPU)
+		s.row(Arithmetic, id+"/io", what+": I/O", io, baselineTolerance, read)
+		switch {
+		case m.key == "opt":
+			s.calibrate(id+"/compute", what+": compute", compute, "host.dense_rate of m1-max")
+		case method.name == "naive":
+			s.row(Simulated, id+"/compute", what+": compute", compute, totalTolerance, inputs)
+		default: // the paper prints the naive row's compute again
+			s.row(Identity, id+"/compute", what+": compute", compute, totalTolerance, inputs)
 		}
-		s.predict(id+"/total", what+": total", (io + compute).Millis(), allTolerance, size, share,
-			s.machines.m1Reads[0], optFrom)
+		s.row(Identity, id+"/total", what+": total", io+compute, sumTolerance,
+			append(read, inputs...))
 	}
+	return nil
 }
 
 // notResident is the share of a model that a hybrid run reads for every token.
@@ -181,225 +147,148 @@ func (s *study) notResident(m *model) float64 {
 	return 0.5 // section 4.1: DRAM for half of the model
 }
 
-// copyRate is the rate of memory management on the M1 Max CPU: the bytes that the row cache moves
-// for a token of OPT-6.7B, divided by the time of Table 5.
-func (s *study) copyRate() (units.Rate, Input, error) {
-	m, err := s.simulate(s.optCPU())
+// allRows adds the four columns of an "all" row of the CPU.
+func (s *study) allRows(m *model, id string) error {
+	c := s.all(m)
+	run, err := s.simulate(c)
 	if err != nil {
-		return 0, Input{}, err
+		return err
 	}
-	const id = "table5/opt/cpu/all/mem"
-	rate := m.copied.Over(s.ms(id))
-	return rate, calibrated("host.copy_rate", rate.String(), id), nil
-}
-
-func (s *study) optCPU() workload {
-	return workload{like: "OPT-6.7B", dtype: 4, window: s.optWindow(), machine: m1CPU}
-}
-
-// copying is the term of row-cache copies at a calibrated rate.
-func copying(rate units.Rate) devicemodels.Term {
-	host := devicemodels.Host{CopyRate: rate}
-	return host.At("f32").Copy
-}
-
-// allCPU computes an "all" row of the CPU. The volume of a run is simulated if the statistics are
-// published. The sparsity of two models is not: their volume is calibrated on the I/O of the row
-// itself.
-func (s *study) allCPU(m *model, id string) (*times, error) {
-	copyRate, copyFrom, err := s.copyRate()
-	if err != nil {
-		return nil, err
+	inputs := s.inputs(c)
+	shareFrom := "table5/" + m.key + "/cpu/all/io"
+	if c.active > 0 {
+		inputs = append(inputs, calibrated("active share", number(100*c.active)+" %", shareFrom))
 	}
+	// Parts that the preset, or the active share, is fitted to.
+	fixes := map[string]string{}
 	switch m.key {
-	case "persimmon", "phi":
-		return s.allOfVolume(m, id, copyRate, copyFrom)
+	case "opt":
+		fixes["io"] = "flash.ltfb and flash.server_rate of m1-max: the 32 KiB cell of its fit"
+		fixes["mem"] = "host.copy_rate and host.copy_fixed of m1-max"
+	case "falcon":
+		fixes["io"] = "flash.ltfb and flash.server_rate of m1-max: the 35.5 KiB cell of its fit"
+	case "phi":
+		fixes["io"] = "the active share of its trace"
+	case "persimmon":
+		if shareFrom == id+"/io" {
+			fixes["io"] = "the active share of its trace"
+		}
 	}
-	w, trace := s.cpuWorkload(m)
-	run, err := s.simulate(w)
-	if err != nil {
-		return nil, err
-	}
-	t := &times{io: run.io, memory: copying(copyRate).Time(run.copied, 1)}
-	volume := other("volume", run.read.String(),
-		fmt.Sprintf("simulated: %s %% of the FFN per token", number(run.share(run.read))))
-	t.ioFrom = append(append(trace, volume), s.machines.m1Reads...)
-	t.memoryFrom = append(append([]Input{}, trace...), other("bytes copied", run.copied.String(),
-		"simulated"), copyFrom)
-	cached, from := run.resident, fmt.Sprintf("simulated: %s %% of the FFN",
-		number(run.share(run.resident)))
-	if m.key == "falcon" {
-		share := s.val("window/falcon/cached")
-		cached, from = units.Bytes(share/100*float64(run.ffn)),
-			"window/falcon/cached: "+number(share)+" % of the FFN (appendix C.2)"
-	}
-	t.compute, t.computeFrom = s.compute(m, "cpu", 4, cached, from)
-	return t, nil
+	s.columns(id, m.name+", M1 Max CPU, all", run, fixes, inputs)
+	return nil
 }
 
-// cpuWorkload is the run of a model whose sparsity is published. A window "of n tokens" is taken to
-// include the current token, as for OPT-6.7B.
-func (s *study) cpuWorkload(m *model) (workload, []Input) {
-	w := s.optCPU()
-	if m.key == "opt" {
-		return w, s.optTrace()
-	}
-	w.like = m.name
-	id := "window/" + m.key + "/k"
-	w.window = int(s.val(id)) - 1
-	return w, []Input{
-		s.given("window, the current token included", id),
-		other("trace", "synth "+m.name, "active share published (section 3.1); predictor errors "+
-			"and temporal statistics assumed as OPT-6.7B"),
+// columns adds the rows of I/O, memory, compute and total of a run. fixes names the parameters that
+// columns calibrate.
+func (s *study) columns(id, what string, run *measured, fixes map[string]string, inputs []Input) {
+	for _, c := range []struct {
+		name, label string
+		ours        float64
+		t           tolerance
+	}{
+		{"io", "I/O", run.io.Millis(), partTolerance},
+		{"mem", "memory", run.memory.Millis(), partTolerance},
+		{"compute", "compute", run.compute.Millis(), partTolerance},
+		{"total", "total", run.total.Millis(), totalTolerance},
+	} {
+		row, label := id+"/"+c.name, what+": "+c.label
+		switch {
+		case fixes[c.name] != "":
+			r := s.calibrate(row, label, c.ours, fixes[c.name])
+			if c.name == "io" {
+				r.TolerancePercent, r.Why = c.t.percent, "a cell among others, with the ends of "+
+					"batches"
+			}
+		case c.name == "total" && len(fixes) == 3:
+			s.row(Identity, row, label, c.ours, c.t, inputs).Note = "the sum of calibrated parts"
+		case id[:len("table3")] == "table3" && s.repeats(row):
+			s.row(Identity, row, label, c.ours, c.t, inputs).Note = "the run of Table 5"
+		default:
+			s.row(Simulated, row, label, c.ours, c.t, inputs)
+		}
 	}
 }
 
-// allOfVolume computes a row from the volume per token that gives its published I/O.
-func (s *study) allOfVolume(m *model, id string, copyRate units.Rate, copyFrom Input) (*times,
-	error) {
-	device := s.machines.devices[m1CPU]
-	record := units.Bytes(m.shape.Rows*m.shape.DModel) * 4
-	rate := device.Flash.Throughput(ioengine.Pread, device.Host.Cores, record, threads)
-	volume := units.Bytes(float64(rate) * s.ms(id+"/io").Seconds())
-	ffn := sized(m.ffn, 4)
-	t := &times{io: rate.Time(volume)}
-	from := calibrated("volume", fmt.Sprintf("%v, %s %% of the FFN", volume,
-		number(100*float64(volume)/float64(ffn))), id+"/io")
-	t.ioFrom = append([]Input{from, other("reads", record.String(), "one record in fp32")},
-		s.machines.m1Reads...)
-	// Every loaded row replaces one: the gap is filled and the row is appended, two copies.
-	t.memory = copying(copyRate).Time(2*volume, 1)
-	t.memoryFrom = []Input{from, copyFrom}
-	cached, cachedFrom := s.cachedByLimit(m)
-	t.compute, t.computeFrom = s.compute(m, "cpu", 4, sized(cached, 4), cachedFrom)
-	return t, nil
-}
-
-// cachedByLimit is the number of FFN weights within the published limit of DRAM.
-func (s *study) cachedByLimit(m *model) (int64, string) {
-	if m.key == "persimmon" {
-		share := s.val("dram/persimmon/cached_of_ffn")
-		return part(m.ffn, share/100), "dram/persimmon/cached_of_ffn: " + number(share) +
-			" % of the FFN"
-	}
-	limit := s.val("dram/phi/limit")
-	room := part(m.total, limit/100) - m.embedding - m.attention - m.predictor
-	return room, fmt.Sprintf("dram/phi/limit: %s %% of the model less embeddings, attention and "+
-		"predictors", number(limit))
-}
-
-// metal adds the rows of the two Macs' GPUs. The compute of the M1's "all" row fixes the cost of
-// resident rows there. The M2 is predicted with both rates, in the proportion of the naive rows.
+// metal adds the rows of the two Macs' GPUs.
 func (s *study) metal() error {
 	opt, err := s.model("opt")
 	if err != nil {
 		return err
 	}
-	copyRate, copyFrom, err := s.copyRate()
+	for _, mac := range []struct{ key, what, device string }{
+		{"metal-m1", "OPT-6.7B, M1 Max Metal", m1Metal},
+		{"metal-m2", "OPT-6.7B, M2 Ultra Metal", m2Metal},
+	} {
+		id := "table3/opt/" + mac.key
+		if err := s.gpuNaive(opt, id+"/naive", mac.what+", naive", mac.device, "f16",
+			mac.device); err != nil {
+			return err
+		}
+	}
+	c := scenario{model: opt.name, dtype: "f16", device: m1Metal, policy: s.optWindow(),
+		rank: opt.meanRank()}
+	run, err := s.simulate(c)
 	if err != nil {
 		return err
 	}
-	var heldRate units.Rate
-	var m1Compute units.Nanos
-	for _, mac := range []struct{ key, what, machine string }{{"metal-m1", "OPT-6.7B, M1 Max Metal",
-		m1Metal}, {"metal-m2", "OPT-6.7B, M2 Ultra Metal", m2Metal}} {
-		s.macNaive(opt, "table3/opt/"+mac.key+"/naive", mac.what+", naive", mac.machine)
-		run, err := s.simulate(workload{like: "OPT-6.7B", dtype: 2, window: s.optWindow(),
-			machine: mac.machine})
-		if err != nil {
-			return err
-		}
-		id := "table3/opt/" + mac.key + "/all"
-		t := &times{io: run.io, ioFrom: append(s.optTrace(), s.machines.m1Reads...),
-			memory:     copying(copyRate).Time(run.copied, 1),
-			memoryFrom: []Input{other("bytes copied", run.copied.String(), "simulated"), copyFrom}}
-		plain, from := s.compute(opt, mac.key, 2, run.resident, "simulated")
-		fixes := map[string]string{}
-		if mac.key == "metal-m1" {
-			heldRate = run.resident.Over(s.ms(id+"/compute") - plain)
-			fixes["compute"] = "host.held_rate of the M1 Max GPU: what keeping cached rows " +
-				"visible to it costs"
-			m1Compute = s.ms("table3/opt/metal-m1/naive/compute")
-		} else {
-			heldRate = units.Rate(float64(heldRate) * float64(m1Compute) /
-				float64(s.ms("table3/opt/metal-m2/naive/compute")))
-		}
-		host := devicemodels.Host{HeldRate: heldRate}
-		t.compute = plain + host.At("f16").Held.Time(run.resident, 1)
-		t.computeFrom = append(from, calibrated("host.held_rate", heldRate.String(),
-			"table3/opt/metal-m1/all/compute"))
-		s.columns(id, mac.what+", all", t, fixes)
+	s.columns("table3/opt/metal-m1/all", "OPT-6.7B, M1 Max Metal, all", run, map[string]string{
+		"mem":     "host.copy_rate and host.copy_fixed of m1-max",
+		"compute": "host.row_rate of m1-max-metal"}, s.inputs(c))
+	for _, column := range []string{"io", "mem", "compute", "total"} {
+		s.without("table3/opt/metal-m2/all/"+column, "OPT-6.7B, M2 Ultra Metal, all: "+column,
+			s.misses["m2"])
 	}
 	return nil
 }
 
-// macNaive adds the naive row of a GPU, whose compute fixes its dense rate.
-func (s *study) macNaive(opt *model, id, what, machine string) {
-	read := sized(opt.moved(), 2)
-	size := other("weights read", read.String(), "shape, 2 B each")
-	device := s.machines.devices[machine]
-	link := s.machines.m1Reads[0]
-	if machine == m2Metal {
-		link = calibrated("flash.link_rate", device.Flash.LinkRate.String(), "flash/m2-seq")
+// gpuNaive adds the naive row of a GPU, whose compute fixes its dense rate. drive is the preset
+// whose sequential rate the I/O has.
+func (s *study) gpuNaive(opt *model, id, what, device, dtype, drive string) error {
+	run, err := s.simulate(naive(opt, dtype, device))
+	if err != nil {
+		return err
 	}
-	if machine == rtx {
-		device = s.machines.devices[m1CPU] // theoretical, and that of the M1 Max: inconsistency I15
+	whole := gb(sized(opt.moved(), 2))
+	io := 1e3 * whole / s.sequential(drive)
+	from := "table2/naive/throughput"
+	if drive == m2Metal {
+		from = "flash/m2-seq"
 	}
-	io := sequential(device).Time(read)
-	rate, _ := s.denseRate(opt, map[string]string{m1Metal: "metal-m1", m2Metal: "metal-m2",
-		rtx: "gpu"}[machine], 2)
-	compute := dense(rate, "f16").Time(read, 1)
-	s.predict(id+"/io", what+": I/O", io.Millis(), baselineTolerance, size, link)
-	s.calibrate(id+"/compute", what+": compute", compute.Millis(), "host.dense_rate of "+machine)
-	s.predict(id+"/total", what+": total", (io + compute).Millis(), baselineTolerance, size, link,
-		calibrated("host.dense_rate", rate.String(), id+"/compute"))
+	read := []Input{other("weights read", number(whole)+" GB", "shape, 2 B each"),
+		calibrated("flash.link_rate", "of the preset "+drive, from)}
+	s.row(Arithmetic, id+"/io", what+": I/O", io, baselineTolerance, read)
+	s.calibrate(id+"/compute", what+": compute", run.compute.Millis(), "host.dense_rate of "+device)
+	s.row(Identity, id+"/total", what+": total", io+run.compute.Millis(), sumTolerance, read)
+	return nil
+}
+
+// gpuAll is the run of the RTX 4090.
+func (s *study) gpuAll(opt *model) scenario {
+	return scenario{model: opt.name, dtype: "bf16", device: rtx, policy: s.optWindow(),
+		rank: opt.meanRank()}
 }
 
 // gpu adds the rows of the RTX 4090. Its SSD and its synchronisation are not known, so that the
-// three parts of "all" are calibrated. Speculative decoding is predicted from them.
+// three parts of "all" are calibrated.
 func (s *study) gpu(prefix string) error {
 	opt, err := s.model("opt")
 	if err != nil {
 		return err
 	}
-	if prefix == "table3/opt/gpu" {
-		s.macNaive(opt, prefix+"/naive", "OPT-6.7B, RTX 4090, naive", rtx)
+	if prefix == "table3/opt/gpu" { // theoretical, with the M1 Max's drive: inconsistency I15
+		if err := s.gpuNaive(opt, prefix+"/naive", "OPT-6.7B, RTX 4090, naive", rtx, "bf16",
+			m1CPU); err != nil {
+			return err
+		}
 	}
-	t, err := s.gpuTimes()
+	c := s.gpuAll(opt)
+	run, err := s.simulate(c)
 	if err != nil {
 		return err
 	}
-	s.columns(prefix+"/all", "OPT-6.7B, RTX 4090, all", t, map[string]string{
-		"io":      "flash.ltfb and flash.link_rate of the Linux machine (from Table 5)",
-		"mem":     "host.copy_rate of the RTX 4090 (from Table 5)",
-		"compute": "host.sync_fixed of the RTX 4090 (from Table 5)"})
+	s.columns(prefix+"/all", "OPT-6.7B, RTX 4090, all", run, map[string]string{
+		"io":      "flash.ltfb and flash.link_rate of rtx4090-linux",
+		"mem":     "host.copy_rate of rtx4090-linux",
+		"compute": "host.row_rate of rtx4090-linux"}, s.inputs(c))
 	return nil
-}
-
-// gpuTimes are the parts of the "all" row of the RTX 4090.
-func (s *study) gpuTimes() (*times, error) {
-	opt, err := s.model("opt")
-	if err != nil {
-		return nil, err
-	}
-	run, err := s.simulate(workload{like: "OPT-6.7B", dtype: 2, window: s.optWindow(),
-		machine: rtx})
-	if err != nil {
-		return nil, err
-	}
-	const id = "table5/opt/gpu/all"
-	linux := s.machines.devices[rtx]
-	// ends of batches are inside the calibrated rate
-	reads := linux.Flash.Throughput(ioengine.Pread, linux.Host.Cores, bundleBytes, threads)
-	t := &times{io: reads.Time(run.read), ioFrom: append(s.optTrace(), calibrated("flash.link_rate",
-		linux.Flash.LinkRate.String(), "flash/linux-16k"))}
-	rate := run.copied.Over(s.ms(id + "/mem"))
-	t.memory, t.memoryFrom = copying(rate).Time(run.copied, 1), []Input{calibrated("host.copy_rate",
-		rate.String(), id+"/mem")}
-	plain, from := s.compute(opt, "gpu", 2, run.resident, "simulated")
-	sync := max(s.ms(id+"/compute")-plain, 0) / units.Nanos(opt.shape.Layers)
-	t.compute = plain + units.Nanos(opt.shape.Layers)*sync
-	t.computeFrom = append(from, calibrated("host.sync_fixed", sync.String()+" per layer",
-		id+"/compute"))
-	return t, nil
 }

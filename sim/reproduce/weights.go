@@ -2,6 +2,7 @@ package reproduce
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/traces"
@@ -21,6 +22,13 @@ type model struct {
 	attention int64
 	ffn       int64
 	predictor int64 // low-rank, all layers: Σ rank·(d_model + d_ffn)
+}
+
+// meanRank is the rank of a predictor with which all layers together have the weights of the
+// model's predictors.
+func (m *model) meanRank() int {
+	each := float64(m.shape.Layers * (m.shape.DModel + m.shape.DFFN))
+	return int(math.Round(float64(m.predictor) / each))
 }
 
 // models of LLM in a flash, in the order of Table 3.

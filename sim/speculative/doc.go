@@ -32,7 +32,7 @@
 //
 // # Reading guide
 //
-// speculation.go has λ, α, the tokens of a verification and the window rule. The tables of the
-// paper (sim/reproduce) use it too. verify.go has one verification. run.go has the table over λ,
-// the optimum and break-even acceptance, document.go its description for a reader.
+// speculation.go has λ, α, the tokens of a verification and the window rule. verify.go has one
+// verification. run.go has the table over λ, the optimum and break-even acceptance, document.go its
+// description for a reader. sim/reproduce runs the paper's row by Run.
 package speculative

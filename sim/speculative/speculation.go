@@ -1,11 +1,9 @@
 package speculative
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/windrow-sim/windrow/internal/mask"
-	"github.com/windrow-sim/windrow/traces"
 )
 
 // Speculation is speculative decoding with a sliding window (LLM in a flash, section 5.2). The zero
@@ -48,51 +46,6 @@ func AcceptanceFor(draft int, wanted float64, cost func(last int) float64) float
 // conjecture of section 5.2.
 func (s Speculation) Last() int {
 	return min(max(int(math.Round(s.Acceptance*float64(s.Draft+1))), 1), s.Draft+1)
-}
-
-// Loads is the mean number of units that a verification loads, over all layers. These are the units
-// that the predicted masks of its λ+1 tokens need and that are not in the window: the k tokens that
-// end with token last of the previous batch. Batches are consecutive tokens of the trace: a
-// rejected token is replaced by its successor. The first two batches find an empty window and are
-// left out. It is an error if none is left.
-//
-// Loads follows the words of the paper's conjecture: all rows of the window are in memory, also
-// those of tokens that the window of an earlier batch had left out. Run keeps only rows that are
-// still in memory.
-func (s Speculation) Loads(trace *traces.Memory, last int) (float64, error) {
-	batch := s.Draft + 1
-	resident := mask.NewLayers(trace.Head.Layers, trace.Head.Units)
-	need := mask.New(trace.Head.Units)
-	loads, counted := 0, 0
-	for from, round := 0, 0; from+batch <= len(trace.List); from, round = from+batch, round+1 {
-		end := from + last
-		tokens, window := predicted(trace.List[from:from+batch]),
-			predicted(trace.List[max(end-s.Window, 0):end])
-		for l := range resident {
-			union(need, tokens, l)
-			if round >= 2 {
-				loads += need.CountAndNot(resident[l])
-			}
-			union(resident[l], window, l)
-		}
-		if round >= 2 {
-			counted++
-		}
-	}
-	if counted == 0 {
-		return 0, fmt.Errorf("speculative: %d tokens are too few for batches of %d; at least "+
-			"three are needed", len(trace.List), batch)
-	}
-	return float64(loads) / float64(counted), nil
-}
-
-// predicted returns the predicted masks of tokens, by token and layer.
-func predicted(tokens []traces.Token) [][]mask.Mask {
-	masks := make([][]mask.Mask, len(tokens))
-	for i := range tokens {
-		masks[i] = tokens[i].Predicted
-	}
-	return masks
 }
 
 // union sets into to the units that any of the tokens needs in a layer.

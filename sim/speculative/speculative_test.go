@@ -39,25 +39,6 @@ func TestSpeculation(t *testing.T) {
 	}
 }
 
-// Batches of two: {0,1}, {2,3}, {4,5} … Token i needs units i and i+1, so that a batch needs three
-// of which the first was the last of the batch before.
-func TestSpeculationLoads(t *testing.T) {
-	trace := &traces.Memory{Head: traces.Header{Layers: 1, Units: 64}}
-	for i := range 10 {
-		trace.List = append(trace.List, traces.Token{Predicted: []mask.Mask{{3 << i}}})
-	}
-	s := Speculation{Draft: 1, Window: 1}
-	for last, want := range map[int]float64{2: 2, 1: 3} {
-		if got, err := s.Loads(trace, last); err != nil || got != want {
-			t.Errorf("window ends with token %d of a batch: %g loads, %v; want %g", last, got, err,
-				want)
-		}
-	}
-	if _, err := s.Loads(&traces.Memory{Head: trace.Head, List: trace.List[:4]}, 1); err == nil {
-		t.Error("two batches are too few")
-	}
-}
-
 func synthetic(t *testing.T, opt synth.Options) *traces.Memory {
 	t.Helper()
 	opt.Like, opt.Layers, opt.Units, opt.Seed, opt.Predicted = "opt-6.7b", 2, 1024, 42, true

@@ -1,6 +1,7 @@
 package synth
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -18,6 +19,8 @@ type Options struct {
 	Like string
 	// Shape replaces the shape of Like if its DFFN is not 0.
 	Shape traces.Shape
+	// DType is the precision of the weights: "f16", "bf16" or "f32"; empty is f16.
+	DType string
 	// Layers and Units replace the shape's number of layers and of units per layer (neurons or
 	// experts); 0 keeps them. A trace with fewer layers still spans the whole depth of the model.
 	Layers, Units int
@@ -88,6 +91,14 @@ func newPlan(opt Options) (*plan, error) {
 	if opt.Sequences == 0 {
 		opt.Sequences = 1
 	}
+	if opt.DType != "" {
+		size, known := map[string]int{"f16": 2, "bf16": 2, "f32": 4}[opt.DType]
+		if !known {
+			return nil, fmt.Errorf("synth: options: weights of precision %q; known are f16, bf16 "+
+				"and f32", opt.DType)
+		}
+		shape.DTypeSize = size
+	}
 	if err := check(&opt, shape); err != nil {
 		return nil, err
 	}
@@ -143,7 +154,7 @@ func header(opt *Options, shape traces.Shape, info *shapes.Info, origin string) 
 		Model:         "synthetic " + strings.ToLower(info.Name),
 		Shape:         shape,
 		Activation:    info.Activation,
-		DType:         "f16",
+		DType:         cmp.Or(opt.DType, "f16"),
 		Seed:          opt.Seed,
 		Sampling:      "synthetic: " + origin,
 		Synthetic:     true,

@@ -3,6 +3,7 @@ package synth
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // fitted returns the process of a layer with the mean predicted share of OPT-6.7B. core, topic,
@@ -82,7 +83,11 @@ func layersOf(n int, s statistics, base process) ([]layer, error) {
 		base = withPersistence(base, s)
 	}
 	layers := make([]layer, n)
-	for l, share := range profile(n, s.share) {
+	shares := profile(n, s.share)
+	if s.flat {
+		shares = slices.Repeat([]float64{s.share}, n)
+	}
+	for l, share := range shares {
 		var err error
 		if layers[l], err = layerOf(base, share, s); err != nil {
 			return nil, fmt.Errorf("synth: layer %d: %w", l, err)

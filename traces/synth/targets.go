@@ -16,13 +16,14 @@ const reference = "OPT-6.7B"
 
 // Target is one published number, a row of targets.csv, that the generator aims at.
 type Target struct {
-	Model    string  `json:"model"`
-	Quantity string  `json:"quantity"`
-	Layer    string  `json:"layer"` // "mean" or a layer counted from 1
-	Percent  float64 `json:"value_percent"`
-	Source   string  `json:"source"`
-	Quality  string  `json:"quality"`
-	Note     string  `json:"note"`
+	Model    string `json:"model"`
+	Quantity string `json:"quantity"`
+	// "mean" over the layers, "each" of them, or a layer counted from 1
+	Layer   string  `json:"layer"`
+	Percent float64 `json:"value_percent"`
+	Source  string  `json:"source"`
+	Quality string  `json:"quality"`
+	Note    string  `json:"note"`
 }
 
 // Targets returns the published numbers of a model, in the order of the table. The name is spelt as
@@ -51,6 +52,7 @@ func Targets(model string) ([]Target, error) {
 // statistics are the targets of a model that the generator uses, as fractions of 1.
 type statistics struct {
 	share         float64 // mean active share over layers
+	flat          bool    // every layer has the share; else they follow the reference model's depth
 	falseNegative float64 // per active neuron
 	falsePositive float64 // per inactive neuron
 	// share of predicted neurons that were predicted at the previous token; 0 = as the reference
@@ -98,12 +100,12 @@ func statisticsOf(model string, share float64) (statistics, error) {
 
 func (s *statistics) fill(targets []Target) {
 	for _, t := range targets {
-		if t.Layer != "mean" {
+		if t.Layer != "mean" && t.Layer != "each" {
 			continue
 		}
 		switch value := t.Percent / 100; t.Quantity {
 		case "active_share":
-			s.share = value
+			s.share, s.flat = value, t.Layer == "each"
 		case "false_negative":
 			s.falseNegative = value
 		case "false_positive":

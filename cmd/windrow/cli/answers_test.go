@@ -12,7 +12,7 @@ import (
 // TestBreakevenAgreesWithItself checks the relations that hold whatever the numbers are.
 func TestBreakevenAgreesWithItself(t *testing.T) {
 	workspace(t)
-	args := []string{"breakeven", "-d", "jetson-orin-990pro", "-t", "tiny.trace.arrow",
+	args := []string{"breakeven", "-d", "emmc-64gb-sige5", "-t", "tiny.trace.arrow",
 		"--simulated-layers",
 		"2", "--largest-batch", "4", "--window", "2", "--weights", "60%"}
 	text := must(t, append(args, "--json")...)
@@ -53,7 +53,7 @@ func TestBreakevenAgreesWithItself(t *testing.T) {
 	if again := must(t, append(args, "--json")...); again != text {
 		t.Error("two runs differ")
 	}
-	saysAll(t, must(t, args...), "jetson-orin-990pro: selective reads are faster below an active "+
+	saysAll(t, must(t, args...), "emmc-64gb-sige5: selective reads are faster below an active "+
 		"share of", "interval not known (two bounds)", "closed form", "simulated", "≤ ", "≥ ",
 		"is not fitted")
 }

@@ -29,6 +29,7 @@ func deviceCommand(e *env) *cli.Command {
 			},
 			deviceShowCommand(e),
 			deviceCompareCommand(e),
+			deviceCalibrateCommand(e),
 		}, deviceCostCommands(e), deviceFioCommands(e), []*cli.Command{deviceFitCommand(e)}),
 	}
 }
@@ -95,7 +96,7 @@ func (e *env) deviceList(c *cli.Context) error {
 	d.Headline = fmt.Sprintf("%d presets, %d of them fitted to measurements", len(list), fitted)
 	d.Result = map[string]any{"devices": list}
 	d.Add("", "A preset that is not fitted is known by published limits: its predictions are "+
-		"bounds.", *t)
+		"bounds, unless it states an interval.", *t)
 	return e.put(c, d)
 }
 

@@ -14,6 +14,7 @@ type flagException struct{ part, reason string }
 
 // flagExceptions are the flags that do not have one usage text or one default everywhere.
 var flagExceptions = map[string]flagException{
+	"precision": {"usage", "each verb names the precisions that it knows"},
 	"out":       {"usage", "what is written differs; the help names the kind of file"},
 	"format":    {"usage", "Runs have two formats more: perfetto and go-bench"},
 	"budget":    {"default", "the demo shows the loop, a probe makes a model to keep"},

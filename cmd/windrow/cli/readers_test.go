@@ -98,7 +98,7 @@ var readers = []string{
 var readNothing = []string{
 	"synth model --like opt-125m --layers 1 -o m1.flash.safetensors",
 	"synth trace --like opt-6.7b --layers 1 --tokens 2 -o m2.trace.arrow",
-	"device list", "device fio-job --file nvme", "reproduce --table flash", "completion bash",
+	"device list", "device calibrate m2-ultra", "device fio-job --file nvme", "reproduce --table flash", "completion bash",
 	"man",
 	"version", "clean",
 }

@@ -15,18 +15,19 @@ func reproduceCommand(e *env) *cli.Command {
 		Name:  "reproduce",
 		Usage: "the tables of both papers beside our numbers",
 		Description: "Each row is one published number: what the paper has, what this program " +
-			"computes, how far they are apart and how good the published\n" +
-			"value is. A calibrated row fixed a parameter and proves nothing, a predicted row " +
-			"was computed without its own number, and a miss is a\n" +
-			"prediction outside its tolerance that is known, with what was tried to explain it. " +
-			"Tables: " + tableNames() + ".\n" +
-			"With --check the exit code is 5 when a row that is not a known miss is outside its " +
+			"has, how far they are apart and how good the published value is. A simulated row is " +
+			"a run of \"sim\" with a preset that ships; only these are predictions. An " +
+			"arithmetic row follows from shapes, a calibrated one fixed a number of a preset, an " +
+			"identity repeats or adds up other rows. A row outside its tolerance says what was " +
+			"tried to explain it; one that is not reproduced says why. Tables: " +
+			tableNames() + ".\n" +
+			"With --check the exit code is 5 when a row without such a reason is outside its " +
 			"tolerance.\n\n" +
 			examples("windrow reproduce --check", "windrow reproduce --table table2 --inputs",
 				"windrow reproduce --table neuro --json"),
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "table", Usage: "one `TABLE`", DefaultText: "all"},
-			&cli.BoolFlag{Name: "check", Usage: "fail when a row that is not a known miss is " +
+			&cli.BoolFlag{Name: "check", Usage: "fail when a row without a reason is " +
 				"outside its tolerance"},
 			&cli.BoolFlag{Name: "inputs", Usage: "also print what each of our numbers was " +
 				"computed from"},
@@ -59,7 +60,7 @@ func (e *env) reproduce(c *cli.Context) error {
 	return checkReproduction(result)
 }
 
-// checkReproduction names the rows that are outside their tolerance without being known misses.
+// checkReproduction names the rows that are outside their tolerance without a reason.
 func checkReproduction(result *reproduce.Result) error {
 	var list []string
 	for _, r := range result.Outside() {

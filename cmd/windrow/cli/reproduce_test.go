@@ -13,8 +13,9 @@ func TestReproduceTable(t *testing.T) {
 	if o.code != exitOK {
 		t.Fatalf("exit %d\n%s", o.code, o.stderr)
 	}
-	for _, want := range []string{"Table 2", "naive: time (ms)", "2196", "calibrated", "miss",
-		"Tried:", "(calibrated on table2/naive/throughput)", "0 others outside"} {
+	for _, want := range []string{"Table 2", "naive: time (ms)", "2196", "calibrated",
+		"simulated rows are within", "table2/naive/throughput)",
+		"0 of all rows are"} {
 		if !strings.Contains(o.stdout, want) {
 			t.Errorf("no %q in\n%s", want, o.stdout)
 		}
@@ -50,7 +51,7 @@ func TestReproduceUsage(t *testing.T) {
 // A row outside its tolerance fails the check, unless it is a known miss.
 func TestReproduceCheck(t *testing.T) {
 	row := reproduce.Row{ID: "table2/naive/io_latency", ErrorPercent: -12, TolerancePercent: 5,
-		Status: reproduce.Predicted}
+		Kind: reproduce.Simulated}
 	err := checkReproduction(&reproduce.Result{Rows: []reproduce.Row{row}})
 	if err == nil {
 		t.Fatal("12 % are within 5 %")
@@ -59,7 +60,7 @@ func TestReproduceCheck(t *testing.T) {
 		!strings.Contains(text, "1 of 1 rows") || !strings.Contains(text, "-12.0 %") {
 		t.Errorf("exit %d: %s", code, text)
 	}
-	row.Status = reproduce.Miss
+	row.Reason = "Tried: all."
 	if err := checkReproduction(&reproduce.Result{Rows: []reproduce.Row{row}}); err != nil {
 		t.Errorf("a known miss: %v", err)
 	}

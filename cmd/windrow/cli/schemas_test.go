@@ -145,6 +145,7 @@ var documents = []documented{
 	{"trace-whatif", "trace whatif tiny.trace.arrow --share 2% -o w.trace.arrow", exitOK},
 	{"trace-arrivals", "trace arrivals azure.csv", exitOK},
 	{"device-list", "device list", exitOK},
+	{"device-calibrate", "device calibrate m2-ultra", exitOK},
 	{"device-show", "device show m1-max", exitOK},
 	{"device-show", "device show --all", exitOK},
 	{"device-check", "device show samsung-860pro-sata --residuals --leave-one-out", exitOK},

@@ -81,6 +81,8 @@ func synthCommand(e *env) *cli.Command {
 						Usage: "experts are chosen as those of `MODEL`: " +
 							strings.Join(synth.Routings(), ", "),
 						DefaultText: "the model's own, or of one with as many experts"},
+					&cli.StringFlag{Name: "precision", Value: "f16",
+						Usage: "`PRECISION` of the weights: f16, bf16 or f32"},
 					&cli.BoolFlag{Name: "no-predicted", Usage: "true masks only"},
 					&cli.StringFlag{Name: "out", Aliases: []string{"o"},
 						Usage: "`TRACE` to write (*.trace.arrow)"},
@@ -172,7 +174,7 @@ func (e *env) synthTrace(c *cli.Context) error {
 	opt := synth.Options{
 		Like: info.Name, Layers: c.Int("layers"), Tokens: c.Int("tokens"), Prompt: c.Int("prompt"),
 		Sequences: c.Int("sequences"),
-		Seed:      c.Uint64("seed"), ActiveShare: c.Float64("active"),
+		Seed:      c.Uint64("seed"), ActiveShare: c.Float64("active"), DType: c.String("precision"),
 		Predicted: !c.Bool("no-predicted") && info.Experts == 0,
 		Routing:   c.String("routing"),
 	}
