@@ -103,5 +103,5 @@
 // The numbers are those of the invariants of the product. Tested here: same decisions as the engine
 // (1, in package replay), conservation and an empty device at the end (2), Little's law (3),
 // monotone (4), determinism (5). Also tested: the same decisions under every schedule, and the
-// closed form of sim/reproduce where times are constant.
+// closed form where times are constant.
 package sim

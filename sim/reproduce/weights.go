@@ -83,10 +83,6 @@ func modelOf(key, name string) (*model, error) {
 // but an untied input embedding.
 func (m *model) moved() int64 { return m.total - m.lookup }
 
-// dense is the number of weights that every token multiplies with, besides rows of the FFN:
-// attention, output head and predictors.
-func (m *model) dense() int64 { return m.attention + m.head + m.predictor }
-
 // percent is n weights as a share of the model.
 func (m *model) percent(n int64) float64 { return 100 * float64(n) / float64(m.total) }
 

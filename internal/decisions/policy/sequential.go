@@ -27,9 +27,8 @@ func newSequential(units, kept int) *sequential {
 // empty in between. The layers of a file share one cache. Each gets its share of a full round, so
 // that this makes no difference.
 //
-// This is textbook LRU. Linux keeps two lists and spares some pages of a cycle: the flash model of
-// a mapped file (devicemodels/flash, pagecache.go) has its rules, and sim/reproduce the closed form
-// of random replacement.
+// This is textbook LRU. Linux keeps two lists: the flash model of a mapped file
+// (devicemodels/flash, pagecache.go) has its rules.
 func newCyclic(units, capacity int) *sequential {
 	if capacity >= units {
 		return newSequential(units, units)
