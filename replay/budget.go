@@ -10,6 +10,7 @@ import (
 	"github.com/windrow-sim/windrow/internal/decisions/memory"
 	"github.com/windrow-sim/windrow/internal/decisions/policy"
 	"github.com/windrow-sim/windrow/internal/decisions/schedule"
+	"github.com/windrow-sim/windrow/internal/refusal"
 	"github.com/windrow-sim/windrow/internal/units"
 	"github.com/windrow-sim/windrow/traces"
 )
@@ -34,7 +35,7 @@ func (c *Config) memory() memory.Config {
 func (c *Config) need(src traces.Source, tokens int, geo layout.Geometry) (*memory.Need, error) {
 	n, err := memory.NeedOf(traces.MaskTrace(src, tokens, c.Predicted), c.reads(geo), c.Policy)
 	if errors.Is(err, policy.ErrSpec) {
-		err = fmt.Errorf("replay: %w: %w", err, ErrMismatch)
+		err = refusal.Config("replay: %w", err)
 	}
 	return n, err
 }

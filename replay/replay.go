@@ -178,14 +178,14 @@ var ErrMismatch = refusal.Kind(refusal.ErrConfig, "they do not belong together")
 // fits refuses a trace of another model, and a configuration that cannot be run.
 func fits(h *traces.Header, w *model.Weights, geo layout.Geometry, cfg Config) error {
 	if err := cfg.Policy.Check(); err != nil {
-		return fmt.Errorf("replay: %w: %w", err, ErrMismatch)
+		return refusal.Config("replay: %w", err)
 	}
 	if err := cfg.Schedule.Check(h.Layers); err != nil {
-		return fmt.Errorf("replay: %w: %w", err, ErrMismatch)
+		return refusal.Config("replay: %w", err)
 	}
 	if cfg.Schedule.Staging == schedule.Unlimited {
-		return fmt.Errorf("replay: a staging buffer without a limit can only be simulated; give "+
-			"it a size: %w", ErrMismatch)
+		return refusal.Config("replay: a staging buffer without a limit can only be simulated; " +
+			"give it a size")
 	}
 	if cfg.Predicted && !h.HasPredicted {
 		return fmt.Errorf("replay: the trace of %s holds no predicted masks; replay the true "+

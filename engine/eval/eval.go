@@ -56,7 +56,7 @@ func (o *Options) check(ids []uint32) error {
 	switch {
 	case len(ids) < 2:
 		return refusal.Config("eval: a text of %d tokens: at least 2 are needed, one to predict "+
-			"from and one to predict", len(ids))
+			"from and one to predict; give more text, or a larger {MaxTokens}", len(ids))
 	case o.Context < 2 || o.Stride < 1 || o.Stride > o.Context:
 		return refusal.Config("eval: {Context} %d, {Stride} %d: a context of 2 tokens or more and "+
 			"a stride of 1 to the context are possible", o.Context, o.Stride)

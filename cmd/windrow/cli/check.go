@@ -34,8 +34,8 @@ func (e *env) check(c *cli.Command, path string) {
 		}
 		for _, f := range c.Flags {
 			if name := f.Names()[0]; belowZero(ctx, f, name) {
-				return usageError("%s %v: it must be a number and not below 0", dashed(name),
-					ctx.Value(name))
+				return usageError("%s %v: it must be a finite number and not below 0",
+					dashed(name), ctx.Value(name))
 			}
 		}
 		defer e.releaseClaims()

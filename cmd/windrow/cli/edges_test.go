@@ -25,6 +25,7 @@ func TestEdgesOfFlags(t *testing.T) {
 	for _, c := range []struct{ line, want string }{ // want: of the refusal; "" = taken
 		{generate + "--temp 1 --top-p 0 Once", "--top-p 0: it must be above 0; 1 is none"},
 		{generate + "--temp 1 --top-p 1 --min-p 1 --top-k 999999999 Once", ""},
+		{generate + "--temp inf Once", "--temp +Inf: it must be a finite number and not below 0"},
 		{generate + "--top-p 1.5 Once", "--top-p 1.5: it must lie between 0 and 1"},
 		{generate + "--min-p 1.5 Once", "--min-p 1.5: it must lie between 0 and 1"},
 		{generate + "--repeat-penalty 0 Once", "--repeat-penalty 0: it must be above 0"},
@@ -53,6 +54,7 @@ func TestEdgesOfFlags(t *testing.T) {
 		{eval + "--context 1", "--context 1, --stride 1: a context of 2 tokens or more"},
 		{eval + "--context 4 --stride 5", "--context 4, --stride 5: a context of"},
 		{eval + "--context 2", ""},
+		{eval + "--max-tokens 1", "give more text, or a larger --max-tokens"},
 		{"pack examples/models/tales -o e.flash.safetensors " +
 			"--record-stride 1B",
 			"--record-stride 1B: a multiple of 2 bytes from the record's 1KiB to 64MiB is needed"},
@@ -65,5 +67,19 @@ func TestEdgesOfFlags(t *testing.T) {
 		if o.code != want || !strings.Contains(o.stderr, c.want) {
 			t.Errorf("%s: exit %d, want %d with %q\n%s", c.line, o.code, want, c.want, o.stderr)
 		}
+	}
+	// What has no effect is said; what is refused is not called a mismatch of files.
+	for line, want := range map[string]bool{"--temp 0 --top-k 5 Once": true,
+		"--temp 1 --top-k 5 Once": false} {
+		o := command(words(t, generate+line)...)
+		if said := strings.Contains(o.stderr, "--top-k has no effect"); o.code != exitOK ||
+			said != want {
+			t.Errorf("%s: exit %d\n%s", line, o.code, o.stderr)
+		}
+	}
+	o := command(words(t, "replay -m tales.flash.safetensors -t tales.trace.arrow --io pread "+
+		"--policy belady:0")...)
+	if o.code != exitUsage || strings.Contains(o.stderr, "belong together") {
+		t.Errorf("a policy that cannot be replayed: exit %d\n%s", o.code, o.stderr)
 	}
 }

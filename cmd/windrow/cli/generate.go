@@ -93,6 +93,7 @@ func (e *env) generate(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	e.noteGreedy(c)
 	m, err := e.openSession(c)
 	if err != nil {
 		return err
@@ -161,6 +162,18 @@ func (e *env) chatPrompt(c *cli.Context, m *session.Session) (string, error) {
 	return m.Prompt(c.Context, session.Chat{Messages: messages,
 		ChatTemplate: c.String("chat-template"), Now: e.now(),
 		Child: []string{exe, "generate", "-m", c.String("model"), "--child"}})
+}
+
+// noteGreedy names the flags that choose among tokens where the likeliest is taken.
+func (e *env) noteGreedy(c *cli.Context) {
+	if c.Float64("temp") != 0 {
+		return
+	}
+	for _, name := range []string{"top-k", "top-p", "min-p"} {
+		if c.IsSet(name) {
+			e.note("--%s has no effect with --temp 0, which takes the likeliest token", name)
+		}
+	}
 }
 
 // checkTogether refuses flags that say how to do what no other flag asks for, and two prompts.
