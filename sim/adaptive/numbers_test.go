@@ -13,8 +13,9 @@ import (
 	"github.com/windrow-sim/windrow/internal/units"
 )
 
-// TestAbsurdNumbersOfBudgets replaces each number of a file of --dram-over-time by absurd ones, with
-// its unit and without. It is refused with its line, or the schedule is one that can be followed.
+// TestAbsurdNumbersOfBudgets replaces each number of a file of --dram-over-time by absurd ones,
+// with its unit and without. It is refused with its line, or the schedule is one that can be
+// followed.
 func TestAbsurdNumbersOfBudgets(t *testing.T) {
 	refused := 0
 	for _, file := range []string{"from,budget\n0,9GiB\n64,5GiB\n128,50%\n",
